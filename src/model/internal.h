@@ -48,6 +48,18 @@ sw_decision_options sw_options_of(const sw_analysis *analysis, const sw_mesh *me
 /* Let the axis also do nothing. */
 void sw_options_add_none(sw_decision_options *o, int32_t axis);
 
+/* ---- near_plan.c: the candidates near a plan on a finer mesh ----------------------------- */
+
+typedef struct sw_near {
+	int32_t whole[SW_MAX_AXES];     /* the axis of the plan's mesh that the axis is a part of */
+	int32_t cut[SW_MAX_AXES];       /* 0: it is all of that axis, and does */
+	sw_option planned[SW_MAX_AXES]; /* this in the plan */
+} sw_near;
+/* Say which are near at a decision of a mesh that refines the plan's. Equal ones have equal bytes. */
+sw_near sw_near_decision(const sw_analysis *analysis, const sw_mesh *mesh, const sw_near_plan *plan,
+                         sw_decision_kind kind, uint32_t index);
+bool sw_near_has(const sw_near *near, const sw_mesh *mesh, const sw_candidate *candidate);
+
 /* ---- strategy_tables.c ------------------------------------------------------------------ */
 
 /* A strategy of an op, written as a local op and costed. */
@@ -62,9 +74,9 @@ typedef struct sw_priced {
 	int64_t temporary_bytes;
 	const uint32_t *layouts; /* by number: of operands, then of results */
 } sw_priced;
-/* Return the number of the decision's strategy table under the mesh. */
-int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
-                             uint32_t index);
+/* Return the number of the decision's strategy table under the mesh; near: NULL: of all candidates. */
+int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, const sw_near_plan *near,
+                             sw_decision_kind kind, uint32_t index);
 /* Return the number of candidates of all ops under the mesh; ops of one equivalence class count
  * once. */
 double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh);

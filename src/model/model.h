@@ -558,12 +558,21 @@ typedef struct sw_model_index {
 	sw_map cost_tables; /* (conversion, movement) -> cost table of the problem */
 } sw_model_index;
 
+/* A plan with its mesh, near which a model stays (near_plan.c). */
+typedef struct sw_near_plan {
+	const sw_plan *plan;
+	const sw_mesh *mesh;
+} sw_near_plan;
+/* Has a mesh fewer candidates near the plan than in all? */
+bool sw_is_near_plan(const sw_near_plan *near, const sw_mesh *mesh);
+
 typedef struct sw_model {
 	sw_arena arena;
 	const sw_analysis *analysis; /* borrowed, as are the memo and the mesh */
 	sw_memo *memo;
 	sw_watch watch;
 	const sw_mesh *mesh;
+	const sw_near_plan *near; /* NULL: it has all candidates */
 	/* The analysis's; where the mesh is a part of the cluster, of its atoms alone. There kernels take
 	 * `copies` times as long as on all devices, and so do overlap windows: the part is planned as if
 	 * it was the cluster. */
@@ -582,9 +591,10 @@ typedef struct sw_model {
 	bool late; /* the deadline passed before the model was finished */
 } sw_model;
 /* List the decisions of a mesh and make their strategy tables. watch: NULL: no deadline, no
- * terminal. Return false if the deadline passes first; after false, here or below, the model can
- * only be cleared. */
-bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh);
+ * terminal. near: NULL: of all candidates. Return false if the deadline passes first; after false,
+ * here or below, the model can only be cleared. */
+bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh,
+                    const sw_near_plan *near);
 /* Return the seconds per step of the cheapest candidates of all decisions. Kernels run one after
  * the other, so no plan of the mesh takes less where each op is a kernel; on a device that fuses, where
  * ops are priced by their share of a kernel, it is an estimate. The model must have begun. */

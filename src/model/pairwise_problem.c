@@ -42,15 +42,18 @@ int32_t sw_model_node_of(sw_model *m, const sw_tie_key *tie)
 	return (int32_t)number;
 }
 
-/* Look a strategy table up by equivalence class before it is looked up by options. */
+/* Look a strategy table up by equivalence class before it is looked up by options. Decisions of one
+ * class differ in what a plan has them do. */
 static int32_t table_of_decision(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
+	if (m->near)
+		return sw_strategy_table_of(m->memo, m->mesh, m->near, kind, index);
 	uint32_t class = sw_decision_equivalence(m->memo, kind, index);
 	while (m->index.table_of_class.len <= class)
 		sw_vec_push(&m->index.table_of_class, -1);
 	if (m->index.table_of_class.data[class] < 0)
 		m->index.table_of_class.data[class] =
-			sw_strategy_table_of(m->memo, m->mesh, kind, index);
+			sw_strategy_table_of(m->memo, m->mesh, NULL, kind, index);
 	return m->index.table_of_class.data[class];
 }
 
@@ -204,9 +207,13 @@ static void set_overlap(sw_model *m)
 	m->overlap_weight = sw_overlap_weight(&analysis->roles, cluster, atoms, analysis->limits);
 }
 
-bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh)
+bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh,
+                    const sw_near_plan *near)
 {
-	*m = (sw_model){.analysis = memo->analysis, .memo = memo, .mesh = mesh};
+	*m = (sw_model){.analysis = memo->analysis,
+	                .memo = memo,
+	                .mesh = mesh,
+	                .near = sw_is_near_plan(near, mesh) ? near : NULL};
 	set_overlap(m);
 	if (watch)
 		m->watch = *watch;
@@ -290,7 +297,7 @@ bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 
 bool sw_model_init(sw_model *m, sw_memo *memo, const sw_mesh *mesh, int64_t memory_bytes)
 {
-	return sw_model_begin(m, memo, NULL, mesh) && sw_model_finish(m, memory_bytes);
+	return sw_model_begin(m, memo, NULL, mesh, NULL) && sw_model_finish(m, memory_bytes);
 }
 
 void sw_model_clear(sw_model *m)

@@ -258,9 +258,10 @@ static bool keeps_apart(const sw_analysis *analysis, sw_decision_kind kind, uint
 	       sw_roles_weight(&analysis->roles, index) >= 0;
 }
 
-/* Try all combinations of one option per axis; the last axis varies fastest. */
+/* Try all combinations of one option per axis; the last axis varies fastest. near: NULL: no more
+ * than these. */
 static void try_all(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
-                    const sw_decision_options *o, table_builder *g)
+                    const sw_decision_options *o, const sw_near *near, table_builder *g)
 {
 	bool apart = keeps_apart(memo->analysis, kind, index);
 	int64_t n = 1;
@@ -273,7 +274,7 @@ static void try_all(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind, u
 			c.axis[axis] = o->list[axis][rest % o->n[axis]];
 			rest /= o->n[axis];
 		}
-		if (!apart || !splits_twice(mesh, &c))
+		if ((!apart || !splits_twice(mesh, &c)) && (!near || sw_near_has(near, mesh, &c)))
 			try_candidate(memo, mesh, kind, index, c, g);
 	}
 }
@@ -290,7 +291,8 @@ static sw_decision_options with_none(const sw_decision_options *o)
 }
 
 static sw_strategy_table make_table(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
-                                    uint32_t index, const sw_decision_options *o)
+                                    uint32_t index, const sw_decision_options *o,
+                                    const sw_near *near)
 {
 	table_builder g = {0};
 	sw_strategy_table table = {.n_in = 1, .n_out = 1};
@@ -299,10 +301,10 @@ static sw_strategy_table make_table(sw_memo *memo, const sw_mesh *mesh, sw_decis
 		table.n_out = sw_op_at(memo->analysis->program, index)->n_results;
 		g.layouts = sw_alloc(sizeof(sw_layout) * (table.n_in + table.n_out + 1));
 	}
-	try_all(memo, mesh, kind, index, o, &g);
+	try_all(memo, mesh, kind, index, o, near, &g);
 	if (g.candidates.len == 0) {
 		sw_decision_options looser = with_none(o);
-		try_all(memo, mesh, kind, index, &looser, &g);
+		try_all(memo, mesh, kind, index, &looser, near, &g);
 	}
 	table.n = (int32_t)g.candidates.len;
 	table.candidates = sw_arena_copy(&memo->arena, g.candidates.data,
@@ -349,10 +351,11 @@ double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh)
 	return sum;
 }
 
-int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
-                             uint32_t index)
+int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, const sw_near_plan *plan,
+                             sw_decision_kind kind, uint32_t index)
 {
 	sw_decision_options o = sw_options_of(memo->analysis, mesh, kind, index);
+	sw_near near = {0};
 	sw_text key = {0};
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,
 	                keeps_apart(memo->analysis, kind, index),
@@ -377,10 +380,14 @@ int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kin
 		sw_key_shape(&key, sw_value_shape(memo->analysis->program,
 		                                  sw_decision_value(memo->analysis, kind, index)));
 	}
+	if (plan) {
+		near = sw_near_decision(memo->analysis, mesh, plan, kind, index);
+		sw_text_add_n(&key, (const char *)&near, sizeof(near));
+	}
 	uint32_t next = (uint32_t)memo->tables.len;
 	uint32_t number = sw_map_intern(&memo->table_index, key.data, key.len, next);
 	if (number == next) {
-		sw_strategy_table table = make_table(memo, mesh, kind, index, &o);
+		sw_strategy_table table = make_table(memo, mesh, kind, index, &o, plan ? &near : NULL);
 		memo->left_out += o.left_out;
 		sw_vec_push(&memo->tables, table);
 	}

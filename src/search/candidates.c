@@ -87,17 +87,35 @@ static double behind_s(const sw_search *s, const sw_program_cost *cost, double t
 	return sw_search_has_incumbent(s) ? times * s->incumbent.cost.step_time_s + saved_s : 0;
 }
 
+#define UNMERGED_S 1e-30 /* no order that takes longer is merged */
+
+/* Play orders that merge nothing alone. */
+static void scout_one(void *context, int64_t i)
+{
+	simulation_stage *stage = context;
+	simulation *j = &stage->jobs[i];
+	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
+	j->sketch->beaten_s = 0;
+	j->sketch->unmerged_s = UNMERGED_S;
+	j->status = sw_simulate_plan(j->sketch, &j->candidate->cost, &j->candidate->scouted_s, &j->err);
+}
+
 static void simulate_one(void *context, int64_t i)
 {
 	simulation_stage *stage = context;
 	simulation *j = &stage->jobs[i];
 	sw_program_cost *cost = &j->candidate->cost;
-	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
 	/* One whose first orders are far behind is not scheduled any further; nor are collectives
 	 * merged where that can't make up for what it is behind. */
 	j->sketch->beaten_s = behind_s(stage->search, cost, stage->search->asked.limits->behind);
 	j->sketch->unmerged_s =
 		behind_s(stage->search, cost, stage->search->asked.limits->unmerged_behind);
+	if (j->sketch->unmerged_s > 0 && j->candidate->scouted_s > j->sketch->unmerged_s) {
+		cost->step_time_s = j->candidate->scouted_s;
+		j->status = SW_OK;
+		return;
+	}
+	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
 	j->status = sw_simulate_plan(j->sketch, cost, &cost->step_time_s, &j->err);
 }
 
@@ -107,6 +125,14 @@ static int by_model(const void *a, const void *b)
 	if (x->model_s != y->model_s)
 		return x->model_s < y->model_s ? -1 : 1;
 	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static int by_scout(const void *a, const void *b)
+{
+	const sw_candidate_plan *x = a, *y = b;
+	if (x->scouted_s != y->scouted_s)
+		return x->scouted_s < y->scouted_s ? -1 : 1;
+	return by_model(a, b);
 }
 
 /* Make a candidate the incumbent if it is quicker. */
@@ -168,9 +194,29 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	return SW_OK;
 }
 
+/* Where nothing was played yet, find out which plan is to be played first: the one that is quickest by
+ * orders that merge nothing. All orders of a plan take ten times as long to find, but for one that is
+ * behind another they are cut short, and what was scouted is the answer. */
+static sw_status scout(sw_search *s, simulation_stage *stage)
+{
+	sw_search_wave *w = s->wave;
+	if (sw_search_has_incumbent(s) || w->candidates.len < 2)
+		return SW_OK;
+	for (size_t next = 0; next < w->candidates.len && sw_search_left_s(s) > 0;) {
+		for (stage->n = 0; stage->n < SIMULATED_AT_ONCE && next < w->candidates.len; next++)
+			stage->jobs[stage->n++].candidate = &w->candidates.data[next];
+		sw_parallel_for(stage->n, w->memo.threads, scout_one, stage);
+		for (int64_t i = 0; i < stage->n; i++)
+			SW_TRY(stage->jobs[i].status);
+	}
+	qsort(w->candidates.data, w->candidates.len, sizeof(sw_candidate_plan), by_scout);
+	return SW_OK;
+}
+
 static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 {
 	sw_search_wave *w = s->wave;
+	SW_TRY(scout(s, stage));
 	for (size_t next = 0; next < w->candidates.len;) {
 		bool needs_one = !s->lender && !sw_search_has_incumbent(s);
 		if (!needs_one && sw_search_left_s(s) <= 0) {

@@ -38,6 +38,7 @@ typedef struct sw_candidate_plan {
 	char name[SW_NAME_BYTES];
 	size_t move;    /* of variations.c that made it; 0: none did */
 	double model_s; /* by the solver's model, plus the cost of re-gathering */
+	double scouted_s; /* a step by orders that merge nothing; 0: not played so */
 	sw_program_cost
 		cost; /* step_time_s: without overlap; of the schedule, once it was simulated */
 	sw_snapshot snapshot; /* strategies NULL: there is no candidate */
@@ -178,6 +179,8 @@ typedef struct sw_search_wave {
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
 	sw_plan *incumbent;           /* from which meshes begin that refine its mesh; NULL: none */
+	sw_mesh incumbent_mesh;
+	sw_near_plan near; /* of both: meshes of three axes stay near it; plan NULL: none do */
 	sw_tally tally, before;       /* now; before this batch, for models that are built ahead */
 	struct {
 		sw_mesh_search *storage; /* [n], owned, as they were entered */

@@ -67,7 +67,8 @@ static void stop_at_deadline(sw_mesh_search *m)
 void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch)
 {
 	m->work.listed = true;
-	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh)) {
+	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh,
+	                    wave->near.plan ? &wave->near : NULL)) {
 		stop_at_deadline(m);
 		return;
 	}
@@ -76,9 +77,8 @@ void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch
 	m->bounds.pairs = sw_model_pairs(&m->work.model);
 }
 
-/* Return the bytes that the model counts per byte that the partitioned program takes, for the last
- * plan. */
-static double modelled_bytes_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
+/* Return the bytes that the model counts for the last plan; 0: it does not know that plan. */
+static double modelled_bytes(const sw_mesh_search *m)
 {
 	const sw_model *model = &m->work.model;
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
@@ -87,26 +87,18 @@ static double modelled_bytes_per_byte(const sw_mesh_search *m, int64_t costed_by
 	if (sw_warm_start_apply(last, model, assignment))
 		sw_problem_evaluate(&model->problem, assignment, &counted);
 	free(assignment);
-	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)costed_bytes : 1;
+	return (double)counted.peak_usage;
+}
+
+/* Return them per byte that the partitioned program takes. */
+static double modelled_bytes_per_byte(double modelled, int64_t costed_bytes)
+{
+	return modelled > 0 ? modelled / (double)costed_bytes : 1;
 }
 
 static bool is_calibrated(const sw_mesh_search *m)
 {
 	return m->capacity == SW_CAPACITY_CALIBRATED || m->capacity == SW_CAPACITY_TIGHTENED;
-}
-
-/* The first limit is no tighter than the memory, and looser where the model counts more bytes than
- * the arena has. So its result still bounds the mesh; but not where a plan is known that exceeds
- * the limit and fits, because some of its readers re-gather, which the model does not know. */
-static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
-{
-	bool regathers = m->found.feasible && m->found.regathers;
-	if (m->work.starts.len == 0) {
-		m->capacity = SW_CAPACITY_GUESSED;
-		return memory * s->asked.limits->memory_doubt;
-	}
-	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
-	return memory * SW_MAX(modelled_bytes_per_byte(m, m->found.cached.peak_bytes), 1);
 }
 
 /* Later limits exclude the last plan and its neighbours, which mostly exceed the memory, too. */
@@ -115,9 +107,30 @@ static double next_limit(sw_mesh_search *m, const sw_search *s, double memory)
 	const sw_found *f = &m->found;
 	m->capacity = SW_CAPACITY_TIGHTENED;
 	sw_model_count_copies(&m->work.model, m->sketch);
-	return memory * (f->feasible ? modelled_bytes_per_byte(m, f->cached.peak_bytes)
+	double modelled = modelled_bytes(m);
+	return memory * (f->feasible ? modelled_bytes_per_byte(modelled, f->cached.peak_bytes)
 	                             : s->asked.limits->tightening *
-	                                       modelled_bytes_per_byte(m, f->cost.peak_bytes));
+	                                       modelled_bytes_per_byte(modelled, f->cost.peak_bytes));
+}
+
+/* The first limit is no tighter than the memory, and looser where the model counts more bytes than
+ * the arena has. So its result still bounds the mesh; but not where a plan is known that exceeds
+ * the limit and fits, because some of its readers re-gather, which the model does not know. Where
+ * the model counts so much less than the arena has that the last plan would be found again, the
+ * limit excludes that. */
+static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
+{
+	bool regathers = m->found.feasible && m->found.regathers;
+	if (m->work.starts.len == 0) {
+		m->capacity = SW_CAPACITY_GUESSED;
+		return memory * s->asked.limits->memory_doubt;
+	}
+	double modelled = modelled_bytes(m),
+	       limit = memory * SW_MAX(modelled_bytes_per_byte(modelled, m->found.cached.peak_bytes), 1);
+	if (modelled > 0 && modelled <= limit && m->found.cached.peak_bytes > memory)
+		return next_limit(m, s, memory);
+	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
+	return limit;
 }
 
 static void set_limit(sw_mesh_search *m, const sw_search *s)
@@ -152,9 +165,7 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 /* Do its axes cut those of the incumbent's mesh, if the wave begins there? */
 static bool begins_at_incumbent(const sw_mesh_search *m, const sw_search *s)
 {
-	const sw_variant *v = sw_search_variant(s, s->wave->variant);
-	return s->wave->incumbent &&
-	       sw_mesh_refines(m->mesh, &v->entries.data[s->incumbent.entry].mesh);
+	return s->wave->near.plan && sw_mesh_refines(m->mesh, s->wave->near.mesh);
 }
 
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search *s)
@@ -392,9 +403,10 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 {
 	const sw_search_wave *w = s->wave;
 	sw_found *f = &m->found;
+	bool is_whole = !m->work.model.near && m->capacity != SW_CAPACITY_TIGHTENED;
 	sw_model_clear(&m->work.model);
 	m->work.listed = m->work.built = false;
-	if (m->capacity != SW_CAPACITY_TIGHTENED)
+	if (is_whole)
 		m->bounds.model_s = SW_MAX(m->bounds.model_s, f->bound_s);
 	m->bounds.least_bytes = SW_MIN(m->bounds.least_bytes, f->costed_bytes);
 	note_unconstrained(m, s);
@@ -404,7 +416,9 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 	f->feasible = f->feasible && !exceeds;
 	if (f->lost)
 		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, sw_cost_step_bound_s(&f->cached));
-	bool wanted = (exceeds || may_gain(m, s)) && !f->lost && w->mode != SW_MEMORY_UNCONSTRAINED &&
+	/* What a tighter limit gives takes longer yet. */
+	bool behind = exceeds && m->best.found.feasible && f->cached_s >= m->best.found.model_s;
+	bool wanted = (exceeds || may_gain(m, s)) && !f->lost && !behind && w->mode != SW_MEMORY_UNCONSTRAINED &&
 	              m->attempt + 1 < (int)s->asked.limits->max_attempts && !s->hopeless_bytes;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)

@@ -285,6 +285,8 @@ static sw_status begin_at_incumbent(sw_search *s)
 	sw_search_wave *w = s->wave;
 	w->incumbent = sw_plan_sketch(sw_search_variant(s, w->variant)->plan);
 	sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
+	w->incumbent_mesh = sw_search_variant(s, w->variant)->entries.data[s->incumbent.entry].mesh;
+	w->near = (sw_near_plan){w->incumbent, &w->incumbent_mesh};
 	if (w->mode != SW_MEMORY_REPRICED)
 		return SW_OK;
 	sw_prices *prices = &s->proposals.reprice.prices;

@@ -336,7 +336,7 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits,
 		                   &analysis.roles, 1, &meshes, NULL),
 		      NULL);
-		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0]));
+		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0], NULL));
 		double kernels_s = sw_model_kernels_s(&model);
 		assert_true(kernels_s > 0 && kernels_s <= p.plan->predicted.compute_s * (1 + 1e-9));
 		assert_true(sw_model_finish(&model, INT64_MAX));
