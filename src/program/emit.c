@@ -54,6 +54,31 @@ sw_id sw_emit_parameter(sw_program *p, int32_t c, sw_shape shape, const char *na
 	return emit(p, c, &spec);
 }
 
+sw_id sw_emit_elements(sw_program *p, int32_t c, const sw_shape *shapes, uint32_t n)
+{
+	sw_attrs attrs = {.parameter = {.number = 0}};
+	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
+	                   .attrs = &attrs,
+	                   .shapes = shapes,
+	                   .n_results = n,
+	                   .tuple = true};
+	return emit(p, c, &spec);
+}
+
+sw_id sw_emit_while(sw_program *p, int32_t c, const char *name, const sw_id *elements, uint32_t n,
+                    const int32_t called[2], const sw_attrs *attrs)
+{
+	sw_op_spec spec = {.opcode = SW_OP_WHILE,
+	                   .name = name,
+	                   .operands = elements,
+	                   .n_operands = n,
+	                   .called = called,
+	                   .n_called = 2,
+	                   .attrs = attrs,
+	                   .tuple = true};
+	return emit(p, c, &spec);
+}
+
 sw_id sw_emit_literal(sw_program *p, int32_t c, sw_literal literal)
 {
 	sw_attrs attrs = {.constant = literal};

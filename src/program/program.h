@@ -265,6 +265,11 @@ sw_shape sw_build_shape(sw_program *program, sw_type type, const int64_t *dims, 
 /* Short forms for passes that write programs (rewrite, partition, models, tests). Each appends one
  * op whose shape is inferred, and asserts that it is well formed. */
 sw_id sw_emit_parameter(sw_program *p, int32_t c, sw_shape shape, const char *name);
+/* Emit the parameter of a loop's condition or body: n values, whose shapes' dims are in p's arena. */
+sw_id sw_emit_elements(sw_program *p, int32_t c, const sw_shape *shapes, uint32_t n);
+/* Emit a loop; return the first of its n results. */
+sw_id sw_emit_while(sw_program *p, int32_t c, const char *name, const sw_id *elements, uint32_t n,
+                    const int32_t called[2], const sw_attrs *attrs);
 sw_id sw_emit_unary(sw_program *p, int32_t c, sw_opcode opcode, sw_id x);
 sw_id sw_emit_binary(sw_program *p, int32_t c, sw_opcode opcode, sw_id x, sw_id y);
 sw_id sw_emit_select(sw_program *p, int32_t c, sw_id predicate, sw_id on_true, sw_id on_false);

@@ -88,6 +88,25 @@ sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *
 bool sw_batch_indices(sw_program *out, const sw_op *op, const sw_id *operands, sw_index_dims *x,
                       sw_id *columns, uint32_t *n_columns);
 
+/* ---- write_entry.c: a program whose entry is written op by op --------------------------- */
+
+/* Write an op of `in` into computation c, and set value[] of its results. computations: the map of
+ * sw_build_copy_called. */
+typedef void sw_write_op_fn(const void *x, sw_program *out, int32_t c, sw_id id, sw_id *value,
+                            int32_t *computations);
+/* The function for ops that stay as they are. */
+void sw_write_copied(sw_program *out, int32_t c, const sw_program *in, sw_id id, sw_id *value,
+                     int32_t *computations);
+/* Write a program whose entry's ops are written by a function. */
+sw_program *sw_write_entry(const sw_program *in, sw_write_op_fn *write, const void *x);
+
+/* ---- data_loops.c: what loops carry of data alone --------------------------------------- */
+
+/* Write a program in which single numbers and tensors that a loop adds up of data alone, as the
+ * number of tokens that count, have a loop of their own, where that repeats no product. NULL: there
+ * is none. O(ops). */
+sw_program *sw_with_data_loops(const sw_program *in);
+
 /* ---- sorted_rows.c: rows that are sorted and put back ----------------------------------- */
 
 /* Write a program whose entry does without sorts of rows by a key that are undone, or added up, in

@@ -131,7 +131,7 @@ static void find_data(sw_phasing *p, const sw_program *program, const sw_id *inp
 		p->of_data[inputs[i]] = sidecar->inputs[i].role == SW_ROLE_DATA;
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
-		bool all = op->opcode != SW_OP_PARAMETER && !sw_is_region(op);
+		bool all = op->opcode != SW_OP_PARAMETER;
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			all = all && p->of_data[op->operands[k]];
 		for (uint32_t r = 0; r < op->n_results && all; r++)

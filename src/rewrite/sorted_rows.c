@@ -371,16 +371,6 @@ static sw_id write_mask(const unsorter *x, sw_program *out, int32_t c, const sw_
 	return sw_emit_compare(out, c, mask->direction, key, numbers);
 }
 
-/* Copy an op, and set what stands for its results. */
-static void copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id id, sw_id *value,
-                    int32_t *computations)
-{
-	const sw_op *op = sw_op_at(in, id);
-	sw_id first = sw_build_copy_mapped(out, c, in, id, value, computations);
-	for (uint32_t r = 0; r < op->n_results; r++)
-		value[op->first_result + r] = first + r;
-}
-
 /* Write the op; set what stands for its results. */
 static void write_unsorted(const void *unsorted, sw_program *out, int32_t c, sw_id id, sw_id *value,
                            int32_t *computations)
@@ -403,7 +393,7 @@ static void write_unsorted(const void *unsorted, sw_program *out, int32_t c, sw_
 	if (compares && sw_find_group_mask(x->in, op, sw_op_at(x->in, sort), &mask))
 		value[op->first_result] = write_mask(x, out, c, op, &mask, value);
 	else
-		copy_op(out, c, x->in, id, value, computations);
+		sw_write_copied(out, c, x->in, id, value, computations);
 }
 
 static void write_counted(const void *program, sw_program *out, int32_t c, sw_id id, sw_id *value,
@@ -413,7 +403,7 @@ static void write_counted(const void *program, sw_program *out, int32_t c, sw_id
 	const sw_op *op = sw_op_at(in, id);
 	sw_counted_rows rows;
 	if (!sw_find_counted_rows(in, op, &rows)) {
-		copy_op(out, c, in, id, value, computations);
+		sw_write_copied(out, c, in, id, value, computations);
 		return;
 	}
 	sw_id *operands = sw_alloc(sizeof(*operands) * op->n_operands);
@@ -421,32 +411,6 @@ static void write_counted(const void *program, sw_program *out, int32_t c, sw_id
 		operands[k] = value[op->operands[k]];
 	value[op->first_result] = sw_write_counted_rows(out, c, in, op, &rows, operands);
 	free(operands);
-}
-
-typedef void write_op_fn(const void *x, sw_program *out, int32_t c, sw_id id, sw_id *value,
-                         int32_t *computations);
-
-/* Write a program whose entry's ops are written by a function. */
-static sw_program *write_by(const sw_program *in, write_op_fn *write, const void *x)
-{
-	const sw_computation *entry = sw_entry(in);
-	sw_program *out = sw_program_new(in->name);
-	sw_arena arena;
-	sw_arena_init(&arena);
-	int32_t *computations = SW_NEW_N(&arena, int32_t, in->computations.len + 1);
-	sw_id *value = SW_NEW_N(&arena, sw_id, in->values.len + 1),
-	      *results = SW_NEW_N(&arena, sw_id, entry->results.len + 1);
-	sw_build_copy_frame(out, in);
-	sw_build_copy_called(out, in, computations);
-	int32_t c = sw_build_computation(out, entry->name);
-	for (size_t i = 0; i < entry->ops.len; i++)
-		write(x, out, c, entry->ops.data[i], value, computations);
-	for (size_t i = 0; i < entry->results.len; i++)
-		results[i] = value[entry->results.data[i]];
-	sw_build_results(out, c, results, (uint32_t)entry->results.len, entry->root_tuple);
-	out->entry = c;
-	sw_arena_clear(&arena);
-	return out;
 }
 
 /* ---- rows that are put back and taken again --------------------------------------------- */
@@ -484,7 +448,7 @@ static void write_taken(const void *program, sw_program *out, int32_t c, sw_id i
 			sw_emit_broadcast(out, c, sw_emit_scalar(out, c, SW_PRED, 1),
 		                          sw_value_shape(in, op->first_result), NULL);
 	else
-		copy_op(out, c, in, id, value, computations);
+		sw_write_copied(out, c, in, id, value, computations);
 }
 
 sw_program *sw_without_taking_again(const sw_program *in)
@@ -492,7 +456,7 @@ sw_program *sw_without_taking_again(const sw_program *in)
 	const sw_computation *entry = sw_entry(in);
 	for (size_t i = 0; i < entry->ops.len; i++)
 		if (takes_again(in, sw_op_at(in, entry->ops.data[i])))
-			return write_by(in, write_taken, in);
+			return sw_write_entry(in, write_taken, in);
 	return NULL;
 }
 
@@ -510,8 +474,8 @@ sw_program *sw_without_sorting(const sw_program *in)
 	x.kept = SW_NEW_N(&x.arena, bool, in->ops.len + 1);
 	x.of = SW_NEW_N(&x.arena, sw_sorted_value, in->values.len + 1);
 	if (mark_all(&x)) {
-		sw_program *unsorted = write_by(in, write_unsorted, &x);
-		out = write_by(unsorted, write_counted, unsorted);
+		sw_program *unsorted = sw_write_entry(in, write_unsorted, &x);
+		out = sw_write_entry(unsorted, write_counted, unsorted);
 		sw_program_free(unsorted);
 	}
 	sw_vec_clear(&x.sorts);
