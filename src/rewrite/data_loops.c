@@ -3,7 +3,8 @@
  * sequence carries the number of tokens that count beside the sum of their losses. Each such sum is
  * known before the model runs, but a loop is one op, whose results are there together; so these
  * sums get a loop of their own, and the other loses them. What both need is computed in both: it
- * must be elementwise ops, moves and reductions. Only loops of the entry are looked at.
+ * must be elementwise ops, moves and reductions. Only loops of the entry are looked at, and none over
+ * microbatches: what a stage's step gets from others is no data.
  */
 #include "rewrite/internal.h"
 #include "rewrite/time.h"
@@ -276,7 +277,7 @@ static bool find_parts(loop_search *s, const sw_computation *entry)
 		const sw_op *op = sw_op_at(s->in, id);
 		if (op->opcode == SW_OP_WHILE) {
 			spread_loop(s, op);
-			s->parted[id] = part_loop(s, op);
+			s->parted[id] = sw_is_microbatch_loop(op) ? NULL : part_loop(s, op);
 			any = any || s->parted[id];
 		} else if (op->opcode != SW_OP_PARAMETER && reads_state(s, op)) {
 			for (uint32_t r = 0; r < op->n_results; r++)
