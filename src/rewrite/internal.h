@@ -112,6 +112,9 @@ sw_program *sw_with_data_loops(const sw_program *in);
 /* Write a program whose entry does without sorts of rows by a key that are undone, or added up, in
  * the end; sums have another order. NULL: there is none. O(ops), for each sort that stays. */
 sw_program *sw_without_sorting(const sw_program *in);
+/* Return the op because of which a sort of rows by a key stays: it needs to know at which place a row
+ * is. NULL: the op is no such sort. O(ops) for each such sort. */
+const sw_op *sw_needs_order_of(const sw_program *in, sw_id sort);
 /* Write a program that takes sorted rows again, which were put back, from before. NULL: it does not
  * so. O(ops). */
 sw_program *sw_without_taking_again(const sw_program *in);

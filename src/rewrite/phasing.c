@@ -12,6 +12,7 @@
  * reduce the bytes that must be carried. Finally, sources are sunk into the loops. O(ops) each.
  */
 #include "rewrite/phasing.h"
+#include "rewrite/internal.h"
 
 #include <string.h>
 
@@ -419,10 +420,32 @@ void sw_phasing_clear(sw_phasing *p)
 	sw_timing_clear(&p->timing);
 }
 
+/* Of a sort of rows from all microbatches: say what it is for, if that is known, and the remedy. */
+static bool refuse(sw_phasing *p)
+{
+	sw_timing *t = &p->timing;
+	const sw_op *op = t->refuses == SW_NO_ID ? NULL : op_at(p, t->refuses), *by = NULL;
+	if (!op || op->opcode != SW_OP_SORT ||
+	    t->value[op->operands[t->through]].state.dim != op->attrs->sort.dimension)
+		return false;
+	by = sw_needs_order_of(t->program, t->refuses);
+	const char *use = by ? sw_arena_printf(&t->arena,
+	                                       ", and %s '%s' needs to know the place of each",
+	                                       sw_op_opcode_name(by), by->name)
+	                     : "";
+	t->why = sw_arena_printf(
+		&t->arena,
+		"it puts rows of all microbatches in one order%s, as where experts have a "
+		"capacity: sort the rows of each sample by themselves (jax.vmap), so that each "
+		"has a capacity of its own",
+		use);
+	return false;
+}
+
 bool sw_phasing_find(sw_phasing *p, int32_t microbatches)
 {
 	if (!sw_timing_find(&p->timing, p->inputs, microbatches))
-		return false;
+		return refuse(p);
 	release_counts(p);
 	place_late(p);
 	if (p->n == 0 && sw_timing_find(&p->timing, p->inputs, microbatches)) /* all is made of data */

@@ -21,7 +21,7 @@ typedef struct unsorter {
 	sw_arena arena;
 	const sw_program *in;
 	const sw_rule *const *rules; /* per op */
-	bool *kept;                  /* per op: a sort that stays */
+	sw_id *kept_by; /* per op: what needs the order of this sort; SW_NO_ID: nothing so far */
 	bool again;                  /* one was given up: all is to be marked anew */
 	sw_sorted_value *of;         /* per value */
 	SW_VEC(sw_id) sorts;         /* those that may go */
@@ -51,9 +51,10 @@ static void set(unsorter *x, sw_id value, sw_id sort, int32_t dim)
 }
 
 /* From here on the sort's values are as all others; what was marked before is marked anew later. */
-static void give_up(unsorter *x, sw_id sort)
+static void give_up(unsorter *x, sw_id sort, sw_id by)
 {
-	x->again = x->kept[sort] = true;
+	x->again = true;
+	x->kept_by[sort] = by;
 	for (size_t v = 0; v < x->in->values.len; v++)
 		if (x->of[v].sort == sort)
 			set(x, (sw_id)v, SW_NO_ID, SW_PLACES);
@@ -295,7 +296,7 @@ static sw_id sort_of(unsorter *x, const sw_op *op, bool *rows, bool *several)
 
 static bool may_go(const unsorter *x, sw_id id)
 {
-	return !x->kept[id] && places_of(x->in, sw_op_at(x->in, id)) >= 0;
+	return x->kept_by[id] == SW_NO_ID && places_of(x->in, sw_op_at(x->in, id)) >= 0;
 }
 
 /* Mark the results of a sort, and masks of its groups, which may stand before it. */
@@ -334,7 +335,7 @@ static void mark(unsorter *x, sw_id id)
 		good = mark_rows(x, id, sort);
 	for (uint32_t k = 0; k < op->n_operands && !good; k++)
 		if (x->of[op->operands[k]].sort != SW_NO_ID)
-			give_up(x, x->of[op->operands[k]].sort);
+			give_up(x, x->of[op->operands[k]].sort, id);
 }
 
 /* Return whether there is a sort that may go. */
@@ -353,7 +354,8 @@ static bool mark_all(unsorter *x)
 			mark(x, entry->ops.data[i]);
 		for (size_t i = 0; i < entry->results.len; i++)
 			if (x->of[entry->results.data[i]].sort != SW_NO_ID)
-				give_up(x, x->of[entry->results.data[i]].sort);
+				give_up(x, x->of[entry->results.data[i]].sort,
+				        x->in->values.data[entry->results.data[i]].op);
 	} while (x->again);
 	return x->sorts.len > 0;
 }
@@ -460,25 +462,51 @@ sw_program *sw_without_taking_again(const sw_program *in)
 	return NULL;
 }
 
+/* Mark all; return whether there is a sort that may go. */
+static bool unsorter_init(unsorter *x, const sw_program *in)
+{
+	*x = (unsorter){.in = in};
+	sw_arena_init(&x->arena);
+	x->rules = sw_rules_make(in, &x->arena);
+	x->of = SW_NEW_N(&x->arena, sw_sorted_value, in->values.len + 1);
+	x->kept_by = SW_NEW_N(&x->arena, sw_id, in->ops.len + 1);
+	for (size_t id = 0; id < in->ops.len; id++)
+		x->kept_by[id] = SW_NO_ID;
+	return mark_all(x);
+}
+
+static void unsorter_clear(unsorter *x)
+{
+	sw_vec_clear(&x->sorts);
+	sw_arena_clear(&x->arena);
+}
+
 sw_program *sw_without_sorting(const sw_program *in)
 {
-	unsorter x = {.in = in};
+	unsorter x;
 	sw_program *out = NULL;
 	bool any = false;
 	for (size_t i = 0; i < sw_entry(in)->ops.len && !any; i++)
 		any = places_of(in, sw_op_at(in, sw_entry(in)->ops.data[i])) >= 0;
 	if (!any)
 		return NULL;
-	sw_arena_init(&x.arena);
-	x.rules = sw_rules_make(in, &x.arena);
-	x.kept = SW_NEW_N(&x.arena, bool, in->ops.len + 1);
-	x.of = SW_NEW_N(&x.arena, sw_sorted_value, in->values.len + 1);
-	if (mark_all(&x)) {
+	if (unsorter_init(&x, in)) {
 		sw_program *unsorted = sw_write_entry(in, write_unsorted, &x);
 		out = sw_write_entry(unsorted, write_counted, unsorted);
 		sw_program_free(unsorted);
 	}
-	sw_vec_clear(&x.sorts);
-	sw_arena_clear(&x.arena);
+	unsorter_clear(&x);
 	return out;
+}
+
+const sw_op *sw_needs_order_of(const sw_program *in, sw_id sort)
+{
+	unsorter x;
+	sw_id by = SW_NO_ID;
+	if (places_of(in, sw_op_at(in, sort)) < 0)
+		return NULL;
+	unsorter_init(&x, in);
+	by = x.kept_by[sort];
+	unsorter_clear(&x);
+	return by == SW_NO_ID ? NULL : sw_op_at(in, by);
 }

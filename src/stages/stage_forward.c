@@ -68,6 +68,85 @@ static bool reads_state(const sw_op *loop, const bool *state)
 	return false;
 }
 
+/* Mark, of the entry's values, those that a loop needs. */
+static bool *needed_by(const sw_stage_finder *f, const sw_op *loop, sw_arena *arena)
+{
+	bool *needed = SW_NEW_N(arena, bool, f->program->values.len);
+	bool behind = true;
+	for (size_t i = f->entry->ops.len; i-- > 0;) {
+		const sw_op *op = sw_op_at(f->program, f->entry->ops.data[i]);
+		bool any = op == loop;
+		behind = behind && !any;
+		for (uint32_t r = 0; r < op->n_results && !behind; r++)
+			any = any || needed[op->first_result + r];
+		for (uint32_t k = 0; k < op->n_operands && any; k++)
+			needed[op->operands[k]] = true;
+	}
+	return needed;
+}
+
+/* Return the op whose sum over the microbatches of one loop is needed behind it. */
+static const sw_op *summed_op(const sw_stage_finder *f, const sw_op *loop, const bool *needed)
+{
+	const sw_computation *body = &f->program->computations.data[loop->called[1]];
+	sw_id inner = sw_op_at(f->program, body->parameters.data[0])->first_result;
+	for (uint32_t k = 1; k < loop->n_operands; k++) { /* behind the counter */
+		sw_id next = body->results.data[k];
+		const sw_op *sum = sw_op_at(f->program, sw_maker_of(f->program, next));
+		for (uint32_t j = 0; j < 2 && sum->n_operands == 2; j++)
+			if (needed[loop->first_result + k] && sum->operands[j] == inner + k)
+				return sw_op_at(f->program,
+				                sw_maker_of(f->program, sum->operands[1 - j]));
+	}
+	return NULL;
+}
+
+/* Return an op of the entry, other than a move, that reads what a loop stored, and is needed. */
+static const sw_op *op_between(const sw_stage_finder *f, const sw_op *loop, const bool *needed,
+                               sw_arena *arena)
+{
+	bool *stored = SW_NEW_N(arena, bool, f->program->values.len);
+	for (size_t i = 0; i < f->entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(f->program, f->entry->ops.data[i]);
+		bool reads = op == loop,
+		     moves = sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_SHAPE;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			reads = reads || stored[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results && reads; r++) {
+			if (op != loop && !moves && needed[op->first_result + r])
+				return op;
+			stored[op->first_result + r] = true;
+		}
+	}
+	return NULL;
+}
+
+static sw_status refuse_phases(const sw_stage_finder *f, const sw_op *loop, const sw_op *next,
+                               sw_error *err)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	const bool *needed = needed_by(f, next, &arena);
+	const sw_op *sum = summed_op(f, loop, needed),
+		    *named = sum ? sum : op_between(f, loop, needed, &arena);
+	const char *why = "the second reads rows of all microbatches, as a loss that compares them";
+	if (sum)
+		why = sw_arena_printf(&arena,
+		                      "the second needs the sum of %s '%s' over all microbatches, as "
+		                      "with batch normalisation",
+		                      sw_op_opcode_name(sum), sum->name);
+	else if (named)
+		why = sw_arena_printf(&arena, "%s '%s' between them needs rows of all microbatches",
+		                      sw_op_opcode_name(named), named->name);
+	sw_status status = sw_fail_at(err, SW_NO, f->program->source,
+	                              named ? named->line : next->line, 0,
+	                              "no stages: the step has several phases (%s, %s), each of "
+	                              "which would be a pipeline of its own: %s",
+	                              loop->name, next->name, why);
+	sw_arena_clear(&arena);
+	return status;
+}
+
 /* A loop that reads no state, as one that counts the tokens of a batch, is no part of the pipeline:
  * each stage that reads its results runs it. */
 static sw_status find_loop(const sw_stage_finder *f, const sw_op **found, sw_error *err)
@@ -78,11 +157,7 @@ static sw_status find_loop(const sw_stage_finder *f, const sw_op **found, sw_err
 		if (!sw_is_microbatch_loop(op) || !reads_state(op, f->state_value))
 			continue;
 		if (*found)
-			return sw_fail_at(err, SW_NO, f->program->source, op->line, 0,
-			                  "no stages: the step has several phases (%s, %s): each "
-			                  "would be a pipeline of its own, as with batch "
-			                  "normalisation",
-			                  (*found)->name, op->name);
+			return refuse_phases(f, *found, op, err);
 		*found = op;
 	}
 	return *found ? SW_OK

@@ -52,7 +52,7 @@ grep -q "^microbatches: batch 8, possible 2, 4, 8$" "$scratch/out" || complain "
 grep -q "^  loop 1 *514 ops, 97.7 % of the FLOP; 30 sums (117.5 KiB): " "$scratch/out" || complain "the loop is not described"
 expect 0 "" "$sw" inspect tests/programs/moe-mixtral-tiny.hlo.gz
 grep -q "^microbatches: batch 8, none possible$" "$scratch/out" || complain "a sort of all tokens is not refused"
-grep -q "^  2: refused by sort sort.11: .*sort needs its dimension" "$scratch/out" || complain "who refuses is not said"
+grep -q "^  2: refused by sort sort.11: .*rows of all microbatches in one order" "$scratch/out" || complain "who refuses is not said"
 grep -q "^    by way of data_0_.* -> sort.11$" "$scratch/out" || complain "the way to what refuses is not said"
 expect 0 "" "$sw" inspect tests/programs/bert-tiny.hlo.gz --json
 tr -d ' \n' <"$scratch/out" >"$scratch/flat"

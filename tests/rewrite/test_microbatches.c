@@ -717,7 +717,9 @@ static void a_sort_of_all_tokens_refuses(void **state)
 	assert_null(l.after);
 	assert_non_null(strstr(
 		l.refusal.message,
-		"2 microbatches are not possible: sort 'sort.11': dimension 1 of operand 0"));
+		"2 microbatches are not possible: sort 'sort.11': it puts rows of all microbatches in "
+		"one order, as where experts have a capacity: sort the rows of each sample by "
+		"themselves"));
 	assert_non_null(strstr(l.refusal.message, "the batch comes to it by data_0_"));
 	looped_clear(&l);
 }

@@ -92,6 +92,9 @@ static void experts_need_no_sorting(void **state)
 		sw_status status = sw_rewrite_microbatches(out, &sidecar, 2, &looped, &err);
 		if ((status == SW_OK) != steps[i].microbatches)
 			fail_msg("%s: %s", steps[i].name, err.message);
+		if (status)
+			assert_non_null(strstr(err.message, "in one order, and subtract 'sub.21' "
+			                                    "needs to know the place of each"));
 		sw_program_free(looped);
 		sw_sidecar_clear(&sidecar);
 		sw_program_free(out);
