@@ -250,6 +250,16 @@ sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *star
 	return emit_op(p, c, SW_OP_DYNAMIC_SLICE, operands, (uint32_t)rank + 1, &attrs, NULL);
 }
 
+sw_id sw_emit_dynamic_update_slice(sw_program *p, int32_t c, sw_id x, sw_id update,
+                                   const sw_id *starts)
+{
+	sw_id operands[SW_MAX_RANK + 2] = {x, update};
+	int32_t rank = rank_of(p, x);
+	for (int32_t d = 0; d < rank; d++)
+		operands[d + 2] = starts[d];
+	return emit_op(p, c, SW_OP_DYNAMIC_UPDATE_SLICE, operands, (uint32_t)rank + 2, NULL, NULL);
+}
+
 /* ---- contractions ----------------------------------------------------------------------- */
 
 sw_id sw_emit_dot(sw_program *p, int32_t c, sw_id x, sw_id y, sw_attrs attrs)

@@ -292,6 +292,8 @@ sw_id sw_emit_pad(sw_program *p, int32_t c, sw_id x, sw_id value, const int64_t 
 sw_id sw_emit_concatenate(sw_program *p, int32_t c, const sw_id *x, uint32_t n, int64_t dimension);
 sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts,
                             const int64_t *sizes);
+sw_id sw_emit_dynamic_update_slice(sw_program *p, int32_t c, sw_id x, sw_id update,
+                                   const sw_id *starts);
 sw_id sw_emit_dot(sw_program *p, int32_t c, sw_id x, sw_id y, sw_attrs attrs);
 sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init,
                      const int64_t *dims, int32_t n);

@@ -939,6 +939,8 @@ sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error 
 	if (status == SW_OK)
 		status = write_layers(out, err);
 	if (status == SW_OK)
+		status = write_by(sw_with_row_loops, out, err);
+	if (status == SW_OK)
 		status = write_by(sw_with_data_loops, out, err);
 	if (status == SW_OK)
 		status = write_by(sw_without_taking_again, out, err);

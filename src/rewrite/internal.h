@@ -100,6 +100,13 @@ void sw_write_copied(sw_program *out, int32_t c, const sw_program *in, sw_id id,
 /* Write a program whose entry's ops are written by a function. */
 sw_program *sw_write_entry(const sw_program *in, sw_write_op_fn *write, const void *x);
 
+/* ---- row_loops.c: loops over chunks of rows --------------------------------------------- */
+
+/* Write a program in which a loop over chunks of rows that divide the batch takes every n-th row as a
+ * chunk, if what it does is the same for each row, or sums over all; sums have another order. NULL:
+ * there is none. O(ops). */
+sw_program *sw_with_row_loops(const sw_program *in);
+
 /* ---- data_loops.c: what loops carry of data alone --------------------------------------- */
 
 /* Write a program in which single numbers and tensors that a loop adds up of data alone, as the

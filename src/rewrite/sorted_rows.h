@@ -19,9 +19,29 @@ typedef struct sw_sorted_value {
 /* The same, shifted by the number of rows: what a wrap of negative numbers never takes. */
 #define SW_PLACES_SHIFTED (-2)
 
+/* ---- row_marks.c: ops that do the same with each row ------------------------------------ */
+
+typedef struct sw_row_marks {
+	const sw_program *in;
+	const sw_rule *const *rules; /* per op */
+	sw_sorted_value *of;         /* per value */
+	const bool *is_number;       /* per value: all elements are one number; NULL: not known */
+} sw_row_marks;
+/* Mark the results of an op, of whose operands some have rows of `sort`, if it computes the same for
+ * each row; true, and none is marked: it reduces over all; false: what it does hangs on the order. */
+bool sw_mark_rows(sw_row_marks marks, sw_id op, sw_id sort);
+
+/* ---- sorted_rows.c ---------------------------------------------------------------------- */
+
 static inline const sw_op *sw_made_by(const sw_program *p, sw_id value)
 {
 	return sw_op_at(p, p->values.data[value].op);
+}
+/* Are all elements of the value one number, which is a constant? */
+static inline bool sw_is_number(const sw_program *p, sw_id value)
+{
+	const sw_op *op = sw_constant_of(p, value);
+	return op && sw_shape_elements(op->attrs->constant.shape) == 1;
 }
 /* Set the one whole number that all elements of a value are (group_masks.c). */
 bool sw_repeats_whole(const sw_program *p, sw_id value, int64_t *number);

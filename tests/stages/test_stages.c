@@ -271,13 +271,14 @@ static void large_programs_are_cut(void **state)
 
 /* The same model on both sides of a pair is cut once: no parameter is in two stages. The heads of
  * two losses, one of which reads the first layer's weights again, are in the last stage. Sums over
- * the data alone are no gradients, also those that a loss in chunks counts beside its own. */
+ * the data alone are no gradients, also those that a loss in chunks counts beside its own,
+ * chunks of each sequence or of all tokens. */
 static void models_of_several_parts_are_cut(void **state)
 {
 	static const struct {
 		const char *name;
 		int32_t n_shared;
-	} of[] = {{"pairs", 0}, {"heads", 2}, {"moments", 0}, {"chunks", 0}};
+	} of[] = {{"pairs", 0}, {"heads", 2}, {"moments", 0}, {"chunks", 0}, {"rows", 0}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(of); i++) {
 		char path[64];
