@@ -3,8 +3,8 @@
  * sequence carries the number of tokens that count beside the sum of their losses. Each such sum is
  * known before the model runs, but a loop is one op, whose results are there together; so these
  * sums get a loop of their own, and the other loses them. What both need is computed in both: it
- * must be elementwise ops, moves and reductions. Only loops of the entry are looked at, and none over
- * microbatches: what a stage's step gets from others is no data.
+ * must be elementwise ops, moves and reductions. Only loops of the entry are looked at, and none
+ * over microbatches: what a stage's step gets from others is no data.
  */
 #include "rewrite/internal.h"
 #include "rewrite/time.h"
@@ -228,8 +228,8 @@ static void write_part(const loop_search *s, sw_program *out, int32_t c, const s
 			begins[n++] = value[loop->operands[k]];
 	for (uint32_t which = 0; which < 2; which++)
 		both[which] = write_called(s, out, loop, which, part, value, computations);
-	sw_id first = sw_emit_while(out, c, loop->name, begins, n, both,
-	                            sw_build_copy_attrs(out, loop));
+	sw_id first =
+		sw_emit_while(out, c, loop->name, begins, n, both, sw_build_copy_attrs(out, loop));
 	for (uint32_t k = 0; k < loop->n_operands; k++) {
 		if (part->has[k] && x->of_data[k] == of_data)
 			value[loop->first_result + k] = first;

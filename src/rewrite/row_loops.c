@@ -1,11 +1,12 @@
 /*
  * Loops over chunks of rows whose chunks divide the batch: a loss that goes over the tokens of all
  * sequences, a thousand at a time, so that the logits of all are never there. As [chunks, rows of a
- * chunk] the batch is in both dimensions, and each iteration has some sequences: nothing of the loop
- * could be split, or come in microbatches, as the batch is. If an iteration does the same with each
- * row, or adds up over all, then it does not matter which rows are in which chunk. Every n-th row is
- * in a chunk then, instead of n after one another: as [rows of a chunk, chunks] the first dimension
- * has the batch, and the other is sliced. Nothing is moved: both are the same list of rows.
+ * chunk] the batch is in both dimensions, and each iteration has some sequences: nothing of the
+ * loop could be split, or come in microbatches, as the batch is. If an iteration does the same with
+ * each row, or adds up over all, then it does not matter which rows are in which chunk. Every n-th
+ * row is in a chunk then, instead of n after one another: as [rows of a chunk, chunks] the first
+ * dimension has the batch, and the other is sliced. Nothing is moved: both are the same list of
+ * rows.
  *
  * In the body a value is one of these:
  */
@@ -18,7 +19,7 @@
 enum {
 	SAME,    /* the same in all iterations */
 	COUNTED, /* of the counter alone */
-	STACK,   /* a stack of chunks, as it was when the iteration began, or with its chunk filled in */
+	STACK,   /* chunks, as they were when the iteration began, or with its own filled in */
 	ROWS,    /* it has the rows of the chunk, along a dimension (of[]) */
 	TERM,    /* it is linear in sums over the chunk's rows */
 	SUM      /* what is carried, with terms added */
@@ -32,7 +33,7 @@ typedef struct row_search {
 	uint8_t *is;         /* per value of a body */
 	bool *is_number;     /* per value of a body: an element that is one number throughout */
 	bool *turned;        /* per op: a loop whose chunks are of every n-th row */
-	sw_id *as_turned;    /* per value of the entry: of the written program; SW_NO_ID: not there */
+	sw_id *as_turned;    /* per value: of the written program; SW_NO_ID: none */
 	/* of the loop that is looked at */
 	sw_id loop, element; /* the op; its body's first element */
 	sw_id chunk;         /* which chunk an iteration takes; SW_NO_ID: not known yet */
@@ -123,7 +124,8 @@ static bool visit_stack(row_search *s, const sw_op *op)
 	return true;
 }
 
-/* Of the rows alone, and of what is the same in all iterations. */
+/* Of the rows alone, and of what is the same in all iterations. What reduces over rows must add
+ * them up. */
 static bool visit_rows(row_search *s, sw_id id, const sw_op *op)
 {
 	const sw_rule *rule = s->rules[id];
@@ -134,8 +136,7 @@ static bool visit_rows(row_search *s, sw_id id, const sw_op *op)
 		s->is[op->first_result + r] = rows ? ROWS : TERM;
 	for (int32_t f = 0; f < rule->n_factors && !rows; f++)
 		if (rule->factors[f].kind == SW_FACTOR_REDUCED &&
-		    rule->factors[f].size == s->rows &&
-		    rule->factors[f].monoid != SW_MONOID_SUM)
+		    rule->factors[f].size == s->rows && rule->factors[f].monoid != SW_MONOID_SUM)
 			return false;
 	return true;
 }
@@ -192,8 +193,8 @@ static void visit_same(row_search *s, const sw_op *op)
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	sw_shape shape = sw_value_shape(s->in, op->first_result);
 	int32_t dim = -1;
-	bool uniform = class == SW_CLASS_UNARY || class == SW_CLASS_BINARY ||
-	               class == SW_CLASS_TERNARY;
+	bool uniform =
+		class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		uniform = uniform && is_uniform(s, op->operands[k]);
 	for (int32_t d = 0; d < shape.rank && uniform; d++)
@@ -225,7 +226,7 @@ static bool visit_op(row_search *s, sw_id id)
 			visit_same(s, op);
 		return class != SW_CLASS_RANDOM && class != SW_CLASS_OTHER;
 	}
-	if (sw_is_region(op) || (op->n_results != 1 && !has[ROWS]))
+	if (sw_is_region(op) || sw_op_sharding(op) || (op->n_results != 1 && !has[ROWS]))
 		return false;
 	if (has[STACK])
 		return s->is[op->operands[0]] == STACK && visit_stack(s, op);
@@ -295,17 +296,18 @@ static bool begin(row_search *s, const sw_op *loop, const sw_computation *body)
 		if (stack && stays(s, loop->operands[k]))
 			return false;
 		any = any || (stack && divides_batch(s, loop->operands[k]));
-		s->is_number[s->element + k] = sw_is_number(s->in, loop->operands[k]);
-		s->is[s->element + k] = stack                          ? STACK
-		                        : behind_barriers(s, next) == s->element + k ? SAME
-		                        : is_counter(s, loop, next, k) ? COUNTED
-		                                                       : SUM;
+		uint8_t *is = &s->is[s->element + k];
+		*is = stack ? STACK : is_counter(s, loop, next, k) ? COUNTED : SUM;
+		if (!stack && behind_barriers(s, next) == s->element + k)
+			*is = SAME;
+		s->is_number[s->element + k] =
+			*is == SAME && sw_is_number(s->in, loop->operands[k]);
 	}
 	return any;
 }
 
-/* Return whether each element is, when an iteration ends, what it was when it began; a sum, with its
- * own terms. */
+/* Return whether each element is, when an iteration ends, what it was when it began; a sum, with
+ * its own terms. */
 static bool ends(const row_search *s, const sw_op *loop, const sw_computation *body)
 {
 	for (uint32_t k = 0; k < loop->n_operands; k++) {
@@ -373,9 +375,9 @@ static sw_id emit_turned(sw_program *out, int32_t c, sw_id x)
 static bool is_elementwise(const row_search *s, const sw_op *op)
 {
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
-	bool same = op->n_results == 1 && !sw_op_sharding(op) &&
-	            (class == SW_CLASS_UNARY || class == SW_CLASS_BINARY ||
-	             class == SW_CLASS_TERNARY);
+	bool same =
+		op->n_results == 1 && !sw_op_sharding(op) &&
+		(class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY);
 	for (uint32_t k = 0; k < op->n_operands && same; k++) {
 		sw_shape shape = sw_value_shape(s->in, op->operands[k]);
 		shape.type = sw_value_shape(s->in, op->first_result).type;

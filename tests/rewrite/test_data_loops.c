@@ -10,36 +10,66 @@
 	"HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }\n"                            \
 	"sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT ss = f32[] add(sa, sb) "   \
 	"}\n"                                                                                      \
-	"more { t = " ELEMENTS(more) " parameter(0)\n"                                             \
-	"  i = s32[] get-tuple-element(t), index=0\n four = s32[] constant(4)\n"                   \
-	"  ROOT less = pred[] compare(i, four), direction=LT }\n"                                  \
-	"body { t = " ELEMENTS(more) " parameter(0)\n"                                             \
-	"  i = s32[] get-tuple-element(t), index=0\n x = f32[4,3] get-tuple-element(t), index=1\n" \
-	"  w = f32[3] get-tuple-element(t), index=2\n"                                             \
-	"  mask = f32[4,3] get-tuple-element(t), index=3\n"                                        \
-	"  loss = f32[] get-tuple-element(t), index=4\n"                                           \
-	"  count = f32[] get-tuple-element(t), index=5\n"                                          \
-	"  zero = s32[] constant(0)\n one = s32[] constant(1)\n none = f32[] constant(0)\n"        \
-	"  j = s32[] add(i, one)\n"                                                                \
-	"  row1 = f32[1,3] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,3}\n"                 \
-	"  row = f32[3] reshape(row1)\n"                                                           \
-	"  part1 = f32[1,3] dynamic-slice(mask, i, zero), dynamic_slice_sizes={1,3}\n"             \
-	"  part = f32[3] reshape(part1)\n"                                                         \
-	"  kept = f32[3] multiply(row, part)\n"                                                    \
-	"  term = f32[] dot(kept, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"        \
-	"  losses = f32[] add(loss, term)\n"                                                       \
-	"  these = f32[] reduce(part, none), dimensions={0}, to_apply=sum\n" next                  \
-	"  ROOT r = " ELEMENTS(more) " tuple(j, x, w, mask, losses, " results ") }\n"              \
-	"ENTRY e { x = f32[4,3] parameter(0)\n w = f32[3] parameter(1)\n"                          \
-	"  mask = f32[4,3] parameter(2)\n zero = s32[] constant(0)\n none = f32[] constant(0)\n"   \
-	"  stack = f32[4] broadcast(none), dimensions={}\n"                                        \
-	"  t = " ELEMENTS(more) " tuple(zero, x, w, mask, none, none" begins ")\n"                 \
-	"  out = " ELEMENTS(more) " while(t), condition=more, body=body\n"                         \
-	"  loss = f32[] get-tuple-element(out), index=4\n"                                         \
-	"  count = f32[] get-tuple-element(out), index=5\n" reads                                  \
-	"  mean = f32[] divide(of, by.2)\n by = f32[3] broadcast(mean), dimensions={}\n"        \
-	"  next = f32[3] subtract(w, by)\n"                                                        \
-	"  ROOT results = (f32[3], f32[]) tuple(next, mean) }\n"
+	"more { t = " ELEMENTS(                                                                    \
+		more) " parameter(0)\n"                                                            \
+		      "  i = s32[] get-tuple-element(t), index=0\n four = s32[] constant(4)\n"     \
+		      "  ROOT less = pred[] compare(i, four), direction=LT }\n"                    \
+		      "body { t = " ELEMENTS(                                                      \
+			      more) " parameter(0)\n"                                              \
+				    "  i = s32[] get-tuple-element(t), index=0\n x = f32[4,3] "    \
+	                            "get-tuple-element(t), index=1\n"                              \
+				    "  w = f32[3] get-tuple-element(t), index=2\n"                 \
+				    "  mask = f32[4,3] get-tuple-element(t), index=3\n"            \
+				    "  loss = f32[] get-tuple-element(t), index=4\n"               \
+				    "  count = f32[] get-tuple-element(t), index=5\n"              \
+				    "  zero = s32[] constant(0)\n one = s32[] constant(1)\n none " \
+	                            "= f32[] constant(0)\n"                                        \
+				    "  j = s32[] add(i, one)\n"                                    \
+				    "  row1 = f32[1,3] dynamic-slice(x, i, zero), "                \
+	                            "dynamic_slice_sizes={1,3}\n"                                  \
+				    "  row = f32[3] reshape(row1)\n"                               \
+				    "  part1 = f32[1,3] dynamic-slice(mask, i, zero), "            \
+	                            "dynamic_slice_sizes={1,3}\n"                                  \
+				    "  part = f32[3] reshape(part1)\n"                             \
+				    "  kept = f32[3] multiply(row, part)\n"                        \
+				    "  term = f32[] dot(kept, w), lhs_contracting_dims={0}, "      \
+	                            "rhs_contracting_dims={0}\n"                                   \
+				    "  losses = f32[] add(loss, term)\n"                           \
+				    "  these = f32[] reduce(part, none), dimensions={0}, "         \
+	                            "to_apply=sum\n" next "  ROOT r = " ELEMENTS(                  \
+					    more) " tuple(j, x, w, mask, losses, " results ") }\n" \
+						  "ENTRY e { x = f32[4,3] parameter(0)\n w = "     \
+	                                          "f32[3] parameter(1)\n"                          \
+						  "  mask = f32[4,3] parameter(2)\n zero = s32[] " \
+	                                          "constant(0)\n none = f32[] constant(0)\n"       \
+						  "  stack = f32[4] broadcast(none), "             \
+	                                          "dimensions={}\n"                                \
+						  "  t = " ELEMENTS(                               \
+							  more) " tuple(zero, x, w, mask, none, "  \
+	                                                        "none" begins ")\n"                \
+								"  out = " ELEMENTS(               \
+									more) " while(t), "        \
+	                                                                      "condition=more, "   \
+	                                                                      "body=body\n"        \
+									      "  loss = f32[] "    \
+	                                                                      "get-tuple-element(" \
+	                                                                      "out), index=4\n"    \
+									      "  count = f32[] "   \
+	                                                                      "get-tuple-element(" \
+	                                                                      "out), "             \
+	                                                                      "index=5\n" reads    \
+									      "  mean = f32[] "    \
+	                                                                      "divide(of, "        \
+	                                                                      "by.2)\n by = "      \
+	                                                                      "f32[3] "            \
+	                                                                      "broadcast(mean), "  \
+	                                                                      "dimensions={}\n"    \
+									      "  next = f32[3] "   \
+	                                                                      "subtract(w, by)\n"  \
+									      "  ROOT results = "  \
+	                                                                      "(f32[3], f32[]) "   \
+	                                                                      "tuple(next, mean) " \
+	                                                                      "}\n"
 #define LOSS "  of = f32[] copy(loss)\n"
 #define COUNT "  by.2 = f32[] copy(count)\n"
 #define COUNTS "  counts = f32[] add(count, these)\n"

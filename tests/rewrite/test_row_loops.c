@@ -21,9 +21,8 @@
 	"  sum.1 = f32[] get-tuple-element(t), index=3\n"                                          \
 	"  stack = f32[3,8] get-tuple-element(t), index=4\n"                                       \
 	"  zero = s32[] constant(0)\n one = s32[] constant(1)\n two = s32[] constant(2)\n"         \
-	"  none = f32[] constant(0)\n j = s32[] add(i, one)\n down = s32[] subtract(two, i)\n"     \
-	next                                                                                       \
-	"  ROOT r = " ELEMENTS " tuple(j, x, w, sums, filled) }\n"                                 \
+	"  none = f32[] constant(0)\n j = s32[] add(i, one)\n down = s32[] subtract(two, "         \
+	"i)\n" next "  ROOT r = " ELEMENTS " tuple(j, x, w, sums, filled) }\n"                     \
 	"ENTRY e { a = " from "\n w = f32[2] parameter(1)\n  x = f32[3,8,2] reshape(a)\n"          \
 	"  zero = s32[] constant(0)\n none = f32[] constant(0)\n"                                  \
 	"  begin = f32[3,8] broadcast(none), dimensions={}\n"                                      \
@@ -53,11 +52,12 @@ static const struct {
          LOOP(BATCH, TAKE("i") FILL("i") TOTAL("y", "sum")), true},
 	{"from the last chunk to the first",
          LOOP(BATCH, TAKE("down") FILL("down") TOTAL("y", "sum")), true},
-	{"rows are put at the place of others", LOOP(BATCH, TAKE("i") FILL("down") TOTAL("y", "sum")),
-         false},
+	{"rows are put at the place of others",
+         LOOP(BATCH, TAKE("i") FILL("down") TOTAL("y", "sum")), false},
 	{"sums of what is computed of each row",
-         LOOP(BATCH, TAKE("i") FILL("i") "  z = f32[8] maximum(y, y)\n  q = f32[8] multiply(z, y)\n"
-                     TOTAL("q", "sum")),
+         LOOP(BATCH,
+              TAKE("i") FILL("i") "  z = f32[8] maximum(y, y)\n  q = f32[8] multiply(z, y)\n" TOTAL(
+		      "q", "sum")),
          true},
 	{"the largest of a chunk", LOOP(BATCH, TAKE("i") FILL("i") TOTAL("y", "max")), false},
 	{"the square of a chunk's sum",
@@ -85,12 +85,10 @@ static const struct {
                                          "  cs = f32[8] broadcast(c), dimensions={}\n"
                                          "  z = f32[8] multiply(y, cs)\n" TOTAL("z", "sum")),
          false},
-	{"chunks of whole sequences", LOOP("f32[6,4,2] parameter(0)", TAKE("i") FILL("i")
-                                           TOTAL("y", "sum")),
-         false},
-	{"chunks that are a dimension", LOOP("f32[3,4,2,2] parameter(0)", TAKE("i") FILL("i")
-                                             TOTAL("y", "sum")),
-         false},
+	{"chunks of whole sequences",
+         LOOP("f32[6,4,2] parameter(0)", TAKE("i") FILL("i") TOTAL("y", "sum")), false},
+	{"chunks that are a dimension",
+         LOOP("f32[3,4,2,2] parameter(0)", TAKE("i") FILL("i") TOTAL("y", "sum")), false},
 };
 
 static void fill(sw_tensor tensor, sw_rng *rng)
