@@ -24,6 +24,9 @@
  * programs of up to so many ops, whose estimates are less certain, as what is done once for each
  * microbatch counts for more, and whose trials take little time. */
 #define HOPELESS_PARTS 1.3
+/* Of these the estimate of the first trial of each number of stages may be wrong by so much, and says
+ * by its plan how much those of the others are. */
+#define HOPELESS_KIND 4
 #define SMALL_PROGRAM 3000
 /* Stages are cut again by the seconds of their plans, at most so often, where the step should become
  * shorter by so much. */
@@ -59,28 +62,35 @@ static bool keep_better(sw_stage_search *s, sw_pipelined *p)
 	return better;
 }
 
-/* Plan all stages of an opened trial; it is freed if that fails. */
-static bool plan_opened(sw_stage_search *s, sw_pipelined *p, double than_s)
+/* Plan all stages of an opened trial; it is freed if that fails. *step_s: its step if it fits, or one
+ * that it is not below; else 0. */
+static bool plan_opened(sw_stage_search *s, sw_pipelined *p, double than_s, double *step_s)
 {
 	sw_error err = {0};
-	double least_s = 0;
-	sw_status status = sw_pipelined_plan(p, s->store, s->options, than_s, &least_s, &err);
+	sw_status status = sw_pipelined_plan(p, s->store, s->options, than_s, step_s, &err);
 	if (status) {
 		sw_trials_note_failure(s, status, &err);
 		sw_pipelined_free(p);
+	} else if (p->fits) {
+		*step_s = p->played.step_s;
 	}
 	return status == SW_OK;
 }
 
-/* Plan an opened trial, which is taken over. */
-static bool plan_trial(sw_stage_search *s, sw_pipelined *p, double than_s)
+/* Plan an opened trial, which is taken over; return the step, as plan_opened does. */
+static double plan_trial(sw_stage_search *s, sw_pipelined *p, double than_s)
 {
-	return plan_opened(s, p, than_s) && keep_better(s, p);
+	double step_s = 0;
+	if (plan_opened(s, p, than_s, &step_s))
+		keep_better(s, p);
+	return step_s;
 }
 
 /* ---- the mesh --------------------------------------------------------------------------- */
 
 #define FREE_MESHES "search" /* how their names begin */
+/* No mesh has this name: beside it there are fixed strategies alone. */
+#define FIXED_ALONE "fixed strategies"
 /* Another mesh than the first is taken where a piece is quicker on it by so much. */
 #define MESH_GAIN 0.01
 
@@ -129,25 +139,65 @@ static size_t ops_of(const sw_pipelined *p)
 	return ops;
 }
 
-/* Plan a trial on the mesh that is best for a piece; where that leads to nothing, on the first. */
+static bool is_small(const sw_stage_search *s)
+{
+	return sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM;
+}
+
+/* Plan a trial by fixed strategies alone, which takes a fraction of the time that it takes to find
+ * what fits on a mesh; true: it is the best one now. */
+static bool plan_fixed_alone(sw_stage_search *s, sw_pipelined_numbers numbers, double *step_s)
+{
+	sw_status status;
+	const sw_pipelined *before = s->best;
+	sw_pipelined *p = sw_trials_late(s) ? NULL : sw_trials_open(s, numbers, &status);
+	if (!p)
+		return false;
+	p->mesh = FIXED_ALONE;
+	p->with_fixed = true;
+	*step_s = plan_trial(s, p, sw_trials_known_s(s));
+	return s->best != before && s->best->fits;
+}
+
+/* Plan a trial that does not fit on its mesh by fixed strategies, also with the policies behind its
+ * own: until one fits, and from there on as long as steps become shorter. */
+static void plan_unfit(sw_stage_search *s, sw_stage_trial *t)
+{
+	sw_pipelined_numbers numbers = t->numbers;
+	bool tried = false, better = true;
+	const char *remat;
+	for (size_t i = 0; better && sw_trials_policy(s, i, &remat); i++) {
+		tried |= remat == numbers.remat;
+		if (!tried)
+			continue;
+		double step_s = 0;
+		numbers.remat = remat;
+		better = plan_fixed_alone(s, numbers, &step_s) || step_s <= 0;
+		t->planned_s = step_s > 0 && t->planned_s > 0 ? fmin(t->planned_s, step_s)
+		                                              : fmax(t->planned_s, step_s);
+	}
+}
+
+/* Plan a trial on the mesh that is best for a piece; where that leads to nothing, on the first. Of
+ * small programs, plan one that does not fit by fixed strategies. */
 static void plan_entered(sw_stage_search *s, sw_stage_trial *t)
 {
 	const char *first;
-	const sw_pipelined *before = s->best;
 	sw_status status;
 	choose_mesh(s, t);
 	sw_pipelined *p = t->opened;
 	t->opened = NULL;
 	first = sw_trials_first_mesh(p->slices[0], &p->arena);
-	bool other = first && strcmp(p->mesh, first) != 0;
-	plan_trial(s, p, s->best ? sw_trials_known_s(s) : INFINITY);
+	bool other = first && strcmp(p->mesh, first) != 0,
+	     is_auto = s->options->plan.strategy.kind == SW_PLAN_AUTO;
+	t->planned_s = plan_trial(s, p, s->best ? sw_trials_known_s(s) : INFINITY);
 	if (other && !(s->best && s->best->fits) && !sw_trials_late(s)) {
 		p = sw_trials_open(s, t->numbers, &status);
 		if (p)
-			plan_trial(s, p, INFINITY);
+			t->planned_s = plan_trial(s, p, INFINITY);
 	}
-	if (s->best != before && s->best->fits && t->estimate_s > 0)
-		s->least_ratio = fmin(s->least_ratio, s->best->played.step_s / t->estimate_s);
+	if (t->planned_s <= 0 && first && is_auto && is_small(s))
+		plan_unfit(s, t);
 }
 
 /* Write the steps of a trial; false: it has none, and is given up. */
@@ -160,48 +210,112 @@ static bool has_steps(sw_stage_search *s, const sw_stage_trial *t)
 	return status == SW_OK;
 }
 
-/* Is a trial not planned, since by its estimate it can't be quicker than what is known? Where no plan
- * with stages is, that it may not fit does not count; and something is planned of small programs, by
- * which the other estimates are scaled. */
-static bool is_hopeless(const sw_stage_search *s, const sw_stage_trial *t)
+/* Is a trial of the same kind: of as many slices, and of unequal ones of the same placement? */
+static bool same_kind(const sw_pipelined_numbers *a, const sw_pipelined_numbers *b)
 {
-	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM,
-	     found = s->best && s->best->fits;
-	double above = t->numbers.by_parts || small ? HOPELESS_PARTS : HOPELESS,
-	       estimate_s = (found ? t->estimate_s : t->played_s) * (small ? s->least_ratio : 1);
-	return (found || !small) && estimate_s > above * sw_trials_known_s(s);
+	return a->n_ranks == b->n_ranks && a->by_parts == b->by_parts &&
+	       (!a->by_parts || a->placement == b->placement);
 }
 
-/* Of trials on unequal slices the first of each placement is planned beyond the budget, too: their
- * estimates are less certain than those of others are among each other. */
+/* The least of what plans take of their estimates: of trials of the same kind, which are estimated by
+ * one plan; where none of them is planned, in small programs of all, at most 1. */
+static double least_ratio(const sw_stage_search *s, const sw_pipelined_numbers *of, bool *planned)
+{
+	double least = INFINITY, least_of_all = 1;
+	for (size_t i = 0; i < s->trials.len; i++) {
+		const sw_stage_trial *t = &s->trials.data[i];
+		double ratio = t->planned_s > 0 && t->played_s > 0 ? t->planned_s / t->played_s
+		                                                   : INFINITY;
+		least = same_kind(&t->numbers, of) ? fmin(least, ratio) : least;
+		least_of_all = fmin(least_of_all, ratio);
+	}
+	*planned = isfinite(least);
+	return *planned ? least : is_small(s) ? least_of_all : 1;
+}
+
+/* A trial is not planned if its estimate is that much above what is known. */
+static double hopeless_above(const sw_stage_search *s, const sw_stage_trial *t, bool of_kind)
+{
+	if (!is_small(s))
+		return t->numbers.by_parts ? HOPELESS_PARTS : HOPELESS;
+	if (!of_kind)
+		return HOPELESS_KIND;
+	/* It takes long to find whether it does. */
+	return t->estimate_s > t->played_s ? 1 : HOPELESS_PARTS;
+}
+
+/* Is a trial not planned, since by its estimate it can't be quicker than what is known? Where no plan
+ * with stages is, or the program is small, that it may not fit does not count. Of small programs
+ * something is planned, and one trial of each kind unless its estimate is far above. */
+static bool is_hopeless(const sw_stage_search *s, const sw_stage_trial *t)
+{
+	bool small = is_small(s), found = s->best && s->best->fits, of_kind;
+	double ratio = least_ratio(s, &t->numbers, &of_kind),
+	       estimate_s = (found && !small ? t->estimate_s : t->played_s) * ratio;
+	return (found || !small) &&
+	       estimate_s > hopeless_above(s, t, of_kind) * sw_trials_known_s(s);
+}
+
+/* The trial that is planned next, by the estimates as scaled by the plans of its kind; NULL: all are
+ * planned or given up. */
+static sw_stage_trial *next_trial(sw_stage_search *s)
+{
+	sw_stage_trial *next = NULL;
+	double least_s = INFINITY;
+	bool of_kind;
+	for (size_t i = 0; i < s->trials.len; i++) {
+		sw_stage_trial *t = &s->trials.data[i];
+		double estimate_s = t->done ? INFINITY
+		                            : t->estimate_s * least_ratio(s, &t->numbers, &of_kind);
+		if (t->done || (next && estimate_s >= least_s))
+			continue;
+		next = t;
+		least_s = estimate_s;
+	}
+	return next;
+}
+
+/* Is it one of those that are planned beyond the budget: the first of a kind, of unequal slices or of a
+ * small program? Their estimates are less certain than those of others are among each other. */
+static bool is_first_of_kind(const sw_stage_search *s, const sw_stage_trial *t)
+{
+	bool first = t->numbers.by_parts || is_small(s);
+	for (size_t i = 0; i < s->trials.len; i++) {
+		const sw_stage_trial *other = &s->trials.data[i];
+		first &= other == t || !other->done || other->given_up ||
+		         !same_kind(&other->numbers, &t->numbers);
+	}
+	return first;
+}
+
 static void plan_trials(sw_stage_search *s)
 {
 	size_t ops = 0, planned = 0;
-	bool fitted = false, spent = false, parts_planned[SW_PLACE_V + 1] = {false};
-	for (size_t i = 0; i < s->trials.len && !(s->best && sw_trials_late(s)); i++) {
-		sw_stage_trial *t = &s->trials.data[i];
-		bool fits = s->best && s->best->fits;
+	bool fitted = false, spent = false;
+	sw_stage_trial *t;
+	while ((t = next_trial(s)) != NULL && !(s->best && sw_trials_late(s))) {
+		bool fits = s->best && s->best->fits, first = is_first_of_kind(s, t),
+		     hopeless = is_hopeless(s, t);
+		t->done = true;
 		/* What was spent on trials that did not fit says nothing about the others. */
 		if (fits && !fitted && planned > 1)
 			ops = planned = 0;
 		fitted = fits;
-		bool first_parts = t->numbers.by_parts && !parts_planned[t->numbers.placement],
-		     hopeless = is_hopeless(s, t);
 		s->gave_up |= hopeless;
-		if (hopeless || (spent && !first_parts) || !has_steps(s, t))
+		t->given_up = hopeless || (spent && !first) || !has_steps(s, t);
+		if (t->given_up)
 			continue;
 		ops += ops_of(t->opened);
 		bool good = fits && sw_trials_known_s(s) < t->estimate_s;
 		size_t most = good ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
 		spent |= s->best && ops > most && planned >= FIRST_TRIALS;
-		if (spent && !first_parts)
+		t->given_up = spent && !first;
+		if (t->given_up)
 			continue;
-		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
+		sw_progress_update(&s->progress, (double)++planned / (double)(s->trials.len + 2),
 		                   "%d stages, %d microbatches", t->opened->n_stages,
 		                   t->numbers.microbatches);
 		plan_entered(s, t);
-		parts_planned[t->numbers.placement] |= t->numbers.by_parts;
-		planned++;
 	}
 }
 
@@ -240,7 +354,8 @@ static sw_status order_again(sw_stage_search *s, sw_pipelined *p, sw_error *err)
 static sw_pipelined *plan_ordered(sw_stage_search *s, sw_pipelined *p, double than_s)
 {
 	sw_error err;
-	if (!plan_opened(s, p, than_s))
+	double step_s;
+	if (!plan_opened(s, p, than_s, &step_s))
 		return NULL;
 	if (order_again(s, p, &err) == SW_OK)
 		return p;
@@ -271,26 +386,41 @@ static const char *mesh_of_stage(const sw_pipelined *p, int32_t stage, sw_arena 
 	return mesh_of(p->stages[p->stages[stage].like].plan, arena);
 }
 
-typedef struct mesh_names {
-	const char **v;
-	int32_t n;
-} mesh_names;
+typedef SW_VEC(const char *) mesh_names;
 
-/* The meshes of the stages, each once, that of the longest first; of a large program that alone. */
-static mesh_names meshes_of_stages(const sw_stage_search *s, const sw_pipelined *p, sw_arena *arena)
+static void add_mesh(mesh_names *names, const char *mesh)
 {
-	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM;
-	int32_t first = longest_stage(p), n = small ? p->n_stages : 1;
-	mesh_names names = {SW_NEW_N(arena, const char *, n), 0};
-	for (int32_t i = 0; i < n; i++) {
-		const char *mesh = mesh_of_stage(p, (first + i) % p->n_stages, arena);
-		bool listed = false;
-		for (int32_t k = 0; k < names.n; k++)
-			listed |= strcmp(names.v[k], mesh) == 0;
-		if (!listed)
-			names.v[names.n++] = mesh;
+	for (size_t i = 0; i < names->len; i++)
+		if (strcmp(names->data[i], mesh) == 0)
+			return;
+	sw_vec_push(names, mesh);
+}
+
+/* Is it a fixed strategy, and no grid? Of grids, which are many, stages are planned on none. */
+static bool is_fixed(const char *name)
+{
+	sw_plan_strategy strategy;
+	sw_error ignored;
+	return sw_plan_strategy_parse(name, &strategy, &ignored) == SW_OK &&
+	       strategy.kind != SW_PLAN_AXONN && strategy.kind != SW_PLAN_SUMMA &&
+	       strategy.kind != SW_PLAN_2_5D;
+}
+
+/* The meshes of the stages, each once, that of the longest first; of a large program that alone. Of a
+ * small one all fixed strategies behind them: the plan of a stage is chosen by its own step, and a
+ * pipeline's is more than that of its stages. */
+static void meshes_of_stages(const sw_stage_search *s, const sw_pipelined *p, sw_arena *arena,
+                             mesh_names *names)
+{
+	int32_t first = longest_stage(p), n = is_small(s) ? p->n_stages : 1;
+	for (int32_t i = 0; i < n; i++)
+		add_mesh(names, mesh_of_stage(p, (first + i) % p->n_stages, arena));
+	const sw_plan *longest = p->stages[p->stages[first].like].plan;
+	for (size_t i = 0; i < longest->alternatives.len && is_small(s); i++) {
+		const sw_alternative *row = &longest->alternatives.data[i];
+		if (row->feasible && is_fixed(row->name))
+			add_mesh(names, sw_arena_text(arena, row->name));
 	}
-	return names;
 }
 
 /* Plan the best trial once more, on these meshes, or by fixed strategies beside them; NULL: there is no
@@ -318,16 +448,20 @@ static void plan_with_fixed(sw_stage_search *s)
 		return;
 	sw_arena_init(&arena);
 	const char *mesh = s->best->mesh ? sw_arena_text(&arena, s->best->mesh) : NULL;
+	if (mesh && strcmp(mesh, FIXED_ALONE) == 0)
+		mesh = sw_trials_first_mesh(s->best->slices[0], &arena);
 	sw_pipelined *mixed = mesh ? plan_best_on(s, mesh, true) : NULL;
-	const mesh_names meshes = meshes_of_stages(s, mixed ? mixed : s->best, &arena);
+	mesh_names meshes = {0};
+	meshes_of_stages(s, mixed ? mixed : s->best, &arena, &meshes);
 	if (mixed)
 		keep_better(s, mixed);
-	for (int32_t i = 0; i < meshes.n; i++) {
-		bool planned = mesh && strcmp(meshes.v[i], mesh) == 0;
-		sw_pipelined *alike = planned ? NULL : plan_best_on(s, meshes.v[i], false);
+	for (size_t i = 0; i < meshes.len; i++) {
+		bool planned = mesh && strcmp(meshes.data[i], mesh) == 0;
+		sw_pipelined *alike = planned ? NULL : plan_best_on(s, meshes.data[i], false);
 		if (alike)
 			keep_better(s, alike);
 	}
+	sw_vec_clear(&meshes);
 	sw_arena_clear(&arena);
 }
 
@@ -528,7 +662,7 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err)
 {
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
-	sw_stage_search s = {.request = &request, .options = options, .least_ratio = 1};
+	sw_stage_search s = {.request = &request, .options = options};
 	double start_s = sw_now_s();
 	sw_phases phases;
 	*out = NULL;

@@ -288,7 +288,7 @@ static sw_status make_plan(const sw_stage_store *s, const sw_stage_planning *how
 	sw_plan *other = NULL;
 	SW_TRY(sw_plan_make(program, path, how->sidecar, how->slice, options, plan, err));
 	again.with_fixed = true;
-	if (!options->mesh || (*plan)->model_s <= FAR_FROM_BOUND * (*plan)->model_bound_s ||
+	if (!options->mesh || options->with_fixed || (*plan)->model_s <= FAR_FROM_BOUND * (*plan)->model_bound_s ||
 	    sw_plan_make(program, path, how->sidecar, how->slice, &again, &other, err) != SW_OK)
 		return SW_OK;
 	bool better = other->predicted.step_time_s < (*plan)->predicted.step_time_s;

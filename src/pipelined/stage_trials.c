@@ -209,9 +209,8 @@ static sw_pipelined *estimate_within(sw_stage_search *s, sw_pipelined_numbers nu
 	return estimate_again(s, numbers, left + passing, false, unfit, by);
 }
 
-/* Policies in the order in which they are tried: none, that of the plan without stages, the others.
- * False: there are no more. */
-static bool policy(const sw_stage_search *s, size_t i, const char **remat)
+/* None, that of the plan without stages, the others. */
+bool sw_trials_policy(const sw_stage_search *s, size_t i, const char **remat)
 {
 	const char *asked = s->options->plan.remat, *known = s->options->known_remat;
 	*remat = asked && strcmp(asked, "none") ? asked : NULL;
@@ -248,11 +247,11 @@ static bool enter_only_trial(sw_stage_search *s, sw_pipelined_numbers numbers)
 	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat ||
 	    (s->options->schedule < 0 && !s->options->n_chunks && !s->options->given))
 		return false;
-	policy(s, 0, &numbers.remat);
+	sw_trials_policy(s, 0, &numbers.remat);
 	sw_trials_place(s->request, 0, &numbers);
 	sw_pipelined *p = sw_trials_open(s, numbers, &status);
 	if (p)
-		sw_vec_push(&s->trials, ((sw_stage_trial){numbers, p, 0, 0, 0, s->trials.len}));
+		sw_vec_push(&s->trials, ((sw_stage_trial){.numbers = numbers, .opened = p, .order = s->trials.len}));
 	return true;
 }
 
@@ -260,9 +259,13 @@ static bool enter_only_trial(sw_stage_search *s, sw_pipelined_numbers numbers)
 static void add_trial(sw_stage_search *s, sw_pipelined_numbers numbers,
                       const sw_pipelined_probe *found, sw_pipelined *p)
 {
-	sw_vec_push(&s->trials,
-	            ((sw_stage_trial){numbers, p, found->times.step_s, p->played.step_s,
-	                              p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
+	double step_s = p->played.step_s;
+	sw_vec_push(&s->trials, ((sw_stage_trial){.numbers = numbers,
+	                                          .opened = p,
+	                                          .piece_s = found->times.step_s,
+	                                          .played_s = step_s,
+	                                          .estimate_s = step_s * (p->fits ? 1 : 2),
+	                                          .order = s->trials.len}));
 }
 
 /* The least estimate of the trials that were entered from the first-th on. */
@@ -323,7 +326,7 @@ static bool enter_number(sw_stage_search *s, policy_probe *known, double than_s,
 	double step_s = 0;
 	bool fits = false, may_fit = false;
 	sw_status status = SW_NO;
-	for (size_t i = 0; i < MAX_POLICIES && !fits && policy(s, i, &trial.remat); i++) {
+	for (size_t i = 0; i < MAX_POLICIES && !fits && sw_trials_policy(s, i, &trial.remat); i++) {
 		bool may_probe = step_s < than_s && !(i && sw_trials_late(s));
 		sw_pipelined *p = estimate_policy(s, &known[i], may_probe, may_fit, trial, &probes,
 		                                  &by, &status);

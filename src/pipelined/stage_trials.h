@@ -13,6 +13,8 @@ typedef struct sw_stage_trial {
 	double piece_s;       /* the step of the piece by which it is estimated; 0: it is not */
 	double played_s;      /* its step, estimated; 0: it is not */
 	double estimate_s;    /* the same, twice where it should not fit */
+	double planned_s;     /* that of its plan if it fits, or one that it is not below; 0: none is known */
+	bool done, given_up;  /* its turn was; it was not planned */
 	size_t order;
 } sw_stage_trial;
 
@@ -23,7 +25,6 @@ typedef struct sw_stage_search {
 	sw_pipelined *best; /* of those that fit, the quickest */
 	SW_VEC(sw_stage_trial) trials;
 	bool out_of_time;
-	double least_ratio; /* of the step of a plan to its estimate; at most 1 */
 	bool gave_up;       /* trials that should be slower than what is known */
 	sw_error first;     /* why the first one that failed did */
 	sw_status first_status;
@@ -44,6 +45,9 @@ const char *sw_trials_first_mesh(const sw_cluster *slice, sw_arena *arena);
 bool sw_trials_place(const sw_pipelined_request *request, size_t i, sw_pipelined_numbers *numbers);
 /* Return how many pieces are cut for a probe of a trial with so many stages. */
 int32_t sw_trials_pieces(const sw_stage_search *s, int32_t n_stages);
+/* Set the i-th policy of rematerialisation in the order in which they are tried, NULL being none; false:
+ * there are no more. */
+bool sw_trials_policy(const sw_stage_search *s, size_t i, const char **remat);
 /* Cut the program as a trial has it, its stages on the first mesh. NULL: *status and the first
  * failure say why. Freed by the caller. */
 sw_pipelined *sw_trials_open(sw_stage_search *s, sw_pipelined_numbers numbers, sw_status *status);

@@ -730,6 +730,7 @@ static void stages_are_no_slower_than_those_of_one_strategy(void **state)
 	} cases[] = {{"gpt-tiny", "dp", 4},
 	             {"gpt-tiny", "zero3", 2},
 	             {"llama-gqa-tiny", "dp", 2},
+	             {"lstm-lm-tiny", "megatron:tp=2", 2},
 	             {"mlp", "megatron:tp=2", 2},
 	             {"mlp-clip", "dp", 4}};
 	(void)state;
@@ -745,6 +746,29 @@ static void stages_are_no_slower_than_those_of_one_strategy(void **state)
 			fail_msg("%s in %d stages: %g s, under %s %g s", cases[i].program,
 			         (int)cases[i].n, t.plan->played.step_s, cases[i].strategy,
 			         fixed_s);
+		close_program(&t);
+	}
+}
+
+/* Of numbers of stages whose estimates are three times what they take, one trial each is planned. */
+static void numbers_of_stages_are_planned(void **state)
+{
+	static const struct {
+		const char *program, *cluster;
+		int32_t n;
+	} cases[] = {{"odd-tiny", "lab-unequal", 2}, {"mamba-tiny", "lab-2x4", 2}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_pipelined_options options = {.schedule = -1, .plan.quiet = true};
+		staged_plan t;
+		open_program(&t, cases[i].program, cases[i].cluster);
+		plan_under(&t, "auto", options);
+		double found_s = t.plan->played.step_s;
+		options.n_stages = cases[i].n;
+		plan_under(&t, "auto", options);
+		if (found_s > t.plan->played.step_s * 1.005)
+			fail_msg("%s: %g s, in %d stages %g s", cases[i].program, found_s,
+			         (int)cases[i].n, t.plan->played.step_s);
 		close_program(&t);
 	}
 }
@@ -833,6 +857,7 @@ int main(void)
 		cmocka_unit_test(what_crosses_needs_no_memory),
 		cmocka_unit_test(hopeless_trials_are_not_planned),
 		cmocka_unit_test(stages_are_no_slower_than_those_of_one_strategy),
+		cmocka_unit_test(numbers_of_stages_are_planned),
 		cmocka_unit_test(cuts_are_chosen_by_the_step),
 		cmocka_unit_test(little_memory_is_divided_well),
 	};
