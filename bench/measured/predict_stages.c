@@ -1,6 +1,7 @@
 /* What is predicted for a configuration with pipeline stages: stages on equal slices of the devices,
- * the outermost, cut by the seconds of their ops; each planned with the row's data and tensor
- * parallelism; one forward, one backward, interleaved where ranks have several stages. */
+ * the outermost, cut as the framework cuts, else by the seconds of their ops; each planned with the
+ * row's data and tensor parallelism; one forward, one backward, interleaved where ranks have several
+ * stages. */
 #include "measured.h"
 
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
@@ -58,6 +59,19 @@ static void take_figures(const sw_pipelined *plan, const configuration *c, predi
 	}
 }
 
+/* Megatron's stages have as many layers each. */
+static void even_stages(const configuration *c, sw_stage_file *file)
+{
+	int64_t n = c->pp * c->chunks;
+	*file = (sw_stage_file){.path = "Megatron's stages", .n_stages = (int32_t)n};
+	sw_arena_init(&file->arena);
+	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, c->layers_again);
+	for (int64_t i = 0; i < c->layers_again; i++)
+		file->entries[file->n_entries++] = (sw_stage_file_entry){
+			.pattern = sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i),
+			.stage = (int32_t)(i * n / c->layers_again)};
+}
+
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p)
 {
@@ -79,7 +93,10 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 	sw_pipelined *plan = NULL;
 	sw_stage_file file;
 	sw_error err = {0};
-	nanotron_stages(c, s, &file);
+	if (c->layers_again)
+		even_stages(c, &file);
+	else
+		nanotron_stages(c, s, &file);
 	options.file = file.n_entries > 0 ? &file : NULL;
 	*p = (prediction){.interval = cluster->device.prediction_error};
 	configuration_strategy(c, &options.plan.strategy);

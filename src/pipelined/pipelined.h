@@ -159,6 +159,7 @@ typedef struct sw_pipelined {
 	sw_pipeline_played played;
 	sw_pipeline_bound bound; /* of any order of these stages' passes */
 	bool fits;               /* all stages within memory */
+	bool limited;            /* some schedule that was tried is not */
 	bool out_of_time;        /* the time limit cut the search short */
 	double planning_s;
 } sw_pipelined;

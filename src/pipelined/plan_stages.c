@@ -385,7 +385,7 @@ static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
                              const sw_pipelined_options *options, double known_s, sw_error *err)
 {
 	SW_TRY(play_within(p, store, options, options->schedule, err));
-	if (!p->fits || options->schedule >= 0 || p->given)
+	if (!p->fits || !p->limited || options->schedule >= 0 || p->given)
 		return SW_OK;
 	return play_quicker(p, store, options, known_s, err);
 }

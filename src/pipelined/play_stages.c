@@ -134,6 +134,7 @@ static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error
 		status = sw_pipeline_play(schedule, &p->costs, &played, err);
 	if (status == SW_OK) {
 		bool fits = all_fit(&played);
+		p->limited |= !fits;
 		if (is_better(fits, &played, p->fits, &p->played)) {
 			sw_pipeline_played_free(&p->played);
 			p->played = played;
@@ -210,7 +211,7 @@ sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error
 	sw_error why = {0};
 	sw_pipeline_played_free(&p->played);
 	p->played = (sw_pipeline_played){0};
-	p->fits = false;
+	p->fits = p->limited = false;
 	if (p->given)
 		return try_schedule(p, SW_NAMED_SCHEDULES, err);
 	for (size_t i = 0; i < SW_COUNT(tried); i++) {

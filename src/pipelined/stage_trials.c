@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of two stages; the first probe has START of them. */
-static const int32_t of_two_stages[SW_TRIED_MICROBATCHES] = {1, 2, 4, 8, 16, 32};
-#define START 3
+/* Of four stages; the first probe has START of them. */
+static const int32_t of_four_stages[SW_TRIED_MICROBATCHES] = {1, 2, 4, 8, 16, 32, 64};
+#define START 4
 /* More stages are given up where their least estimate is that much above the best. */
 #define FAR 1.25
 /* More stages are given up where so many numbers of stages are estimated to be slower. */
@@ -392,8 +392,8 @@ int sw_trials_microbatches(const sw_stage_search *s, const sw_phases *phases, in
 	m[0] = s->options->microbatches;
 	if (m[0])
 		return 1;
-	for (size_t i = 0; i < SW_COUNT(of_two_stages); i++) {
-		int32_t next = possible_at_least(phases, ((int64_t)of_two_stages[i] * d + 1) / 2);
+	for (size_t i = 0; i < SW_COUNT(of_four_stages); i++) {
+		int32_t next = possible_at_least(phases, ((int64_t)of_four_stages[i] * d + 3) / 4);
 		if (!n || next > m[n - 1])
 			m[n++] = next;
 		if (i == START)

@@ -51,9 +51,9 @@ bool sw_trials_policy(const sw_stage_search *s, size_t i, const char **remat);
 /* Cut the program as a trial has it, its stages on the first mesh. NULL: *status and the first
  * failure say why. Freed by the caller. */
 sw_pipelined *sw_trials_open(sw_stage_search *s, sw_pipelined_numbers numbers, sw_status *status);
-/* Microbatches of two stages that are tried: with fewer, stages are idle; with more, kernels are
+/* Microbatches of four stages that are tried: with fewer, stages are idle; with more, kernels are
  * small and what is done for each microbatch is done more often. */
-#define SW_TRIED_MICROBATCHES 6
+#define SW_TRIED_MICROBATCHES 7
 /* Write the numbers of microbatches that are tried with d stages, ascending, and return how many
  * they are. *at: which is tried first. */
 int sw_trials_microbatches(const sw_stage_search *s, const sw_phases *phases, int32_t d,

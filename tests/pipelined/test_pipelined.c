@@ -750,13 +750,16 @@ static void stages_are_no_slower_than_those_of_one_strategy(void **state)
 	}
 }
 
-/* Of numbers of stages whose estimates are three times what they take, one trial each is planned. */
+/* Of numbers of stages whose estimates are three times what they take, one trial each is planned; and
+ * many stages may have few microbatches. */
 static void numbers_of_stages_are_planned(void **state)
 {
 	static const struct {
 		const char *program, *cluster;
-		int32_t n;
-	} cases[] = {{"odd-tiny", "lab-unequal", 2}, {"mamba-tiny", "lab-2x4", 2}};
+		int32_t n, m;
+	} cases[] = {{"odd-tiny", "lab-unequal", 2, 0},
+	             {"mamba-tiny", "lab-2x4", 2, 0},
+	             {"moe-gshard-tiny", "lab-unequal", 6, 2}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		sw_pipelined_options options = {.schedule = -1, .plan.quiet = true};
@@ -765,6 +768,7 @@ static void numbers_of_stages_are_planned(void **state)
 		plan_under(&t, "auto", options);
 		double found_s = t.plan->played.step_s;
 		options.n_stages = cases[i].n;
+		options.microbatches = cases[i].m;
 		plan_under(&t, "auto", options);
 		if (found_s > t.plan->played.step_s * 1.005)
 			fail_msg("%s: %g s, in %d stages %g s", cases[i].program, found_s,
