@@ -179,8 +179,8 @@ typedef struct sw_search_wave {
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
 	sw_plan *incumbent;           /* from which meshes begin that refine its mesh; NULL: none */
-	sw_mesh incumbent_mesh;
-	sw_near_plan near; /* of both: meshes of three axes stay near it; plan NULL: none do */
+	sw_plan *coarse;              /* the last one of a mesh of less than three axes; NULL: none */
+	sw_near_plan near;            /* that: spare meshes that refine its mesh stay near it */
 	sw_tally tally, before;       /* now; before this batch, for models that are built ahead */
 	struct {
 		sw_mesh_search *storage; /* [n], owned, as they were entered */
@@ -241,6 +241,11 @@ typedef struct sw_search {
 		int step;              /* number of the current proposer */
 		bool widens;           /* meshes that are wide are searched now */
 		bool refines;          /* meshes that refine the incumbent's are searched now */
+		struct {               /* the last incumbent with a mesh of less than three axes */
+			size_t variant;
+			sw_mesh mesh;
+			sw_snapshot snapshot; /* strategies NULL: there was none */
+		} coarse;
 		bool near_first;       /* the program as it is was searched within memory at once */
 		sw_grid_search *grid;  /* of variants that save memory; NULL: not made yet */
 		SW_VEC(sw_need) needs; /* of padding */
@@ -299,6 +304,7 @@ double sw_search_share_s(const sw_search *s, double share);
 /* Return when the whole search must end, even without a plan; of sw_now_s, 0: never. */
 double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);
+const sw_mesh *sw_search_incumbent_mesh(const sw_search *s); /* of a search that has one */
 sw_search *sw_search_owner(sw_search *s); /* of what is lent */
 double sw_search_best_s(const sw_search *s); /* the incumbent's step; INFINITY: there is none */
 /* The step that is to be beaten: the incumbent's, or that of the rival if it is quicker. */
@@ -339,6 +345,8 @@ void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 /* Enter the wanted meshes of a variant into the queue: none where the rewritten program lacks what
  * is pinned. */
 sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double time_limit_s);
+/* Is there a plan of the incumbent's variant near which spare meshes stay? */
+bool sw_has_coarse(const sw_search *s);
 /* Begin the time of the open wave, which may have been left alone since. */
 void sw_wave_start(sw_search *s);
 double sw_wave_left_s(const sw_search_wave *w); /* INFINITY: it has no time limit */

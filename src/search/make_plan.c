@@ -47,6 +47,11 @@ bool sw_search_has_incumbent(const sw_search *s)
 	return s->incumbent.snapshot.strategies != NULL;
 }
 
+const sw_mesh *sw_search_incumbent_mesh(const sw_search *s)
+{
+	return &sw_search_variant(s, s->incumbent.variant)->entries.data[s->incumbent.entry].mesh;
+}
+
 sw_search *sw_search_owner(sw_search *s)
 {
 	return s->lender ? s->lender : s;
@@ -130,6 +135,7 @@ void sw_search_clear(sw_search *s)
 	sw_vec_clear(&s->proposals.needs);
 	sw_prices_clear(&s->proposals.reprice.prices);
 	sw_candidate_clear(&s->incumbent);
+	sw_snapshot_clear(&s->proposals.coarse.snapshot);
 	sw_strategy_set_clear(&s->strategies);
 	sw_saving_end(s);
 	if (!s->lender) {

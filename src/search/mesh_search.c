@@ -68,7 +68,7 @@ void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch
 {
 	m->work.listed = true;
 	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh,
-	                    wave->near.plan ? &wave->near : NULL)) {
+	                    wave->near.plan && m->mesh->spare ? &wave->near : NULL)) {
 		stop_at_deadline(m);
 		return;
 	}
@@ -165,7 +165,7 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 /* Do its axes cut those of the incumbent's mesh, if the wave begins there? */
 static bool begins_at_incumbent(const sw_mesh_search *m, const sw_search *s)
 {
-	return s->wave->near.plan && sw_mesh_refines(m->mesh, s->wave->near.mesh);
+	return s->wave->incumbent && sw_mesh_refines(m->mesh, sw_search_incumbent_mesh(s));
 }
 
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search *s)

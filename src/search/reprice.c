@@ -33,13 +33,17 @@ static bool gained(const sw_search *s)
 	return s->proposals.reprice.rounds == 0 || s->incumbent.cost.step_time_s < rest * before_s;
 }
 
-/* Want the free meshes with the quickest plans, as many as can be afforded: the incumbent's, and those of
- * fewer axes than three, which take many times as long where they are not near a plan. Return whether
- * there are any. */
+/* Does a spare mesh stay near a plan? */
+static bool stays_near(const sw_search *s, const sw_mesh *mesh)
+{
+	return sw_has_coarse(s) && sw_mesh_refines(mesh, &s->proposals.coarse.mesh);
+}
+
+/* Want the free meshes with the quickest plans, as many as can be afforded; of spare ones, which take many
+ * times as long, those that stay near a plan. Return whether there are any. */
 static bool want_quickest(const sw_search *s, sw_variant *v)
 {
 	const sw_search_limits *l = s->asked.limits;
-	size_t own = v->entries.data[s->incumbent.entry].number;
 	double limit_s = l->reprice_behind * s->incumbent.cost.step_time_s,
 	       left = fmax(l->reprice_ops / (double)v->plan->program->ops.len, 1);
 	sw_mesh_set_reset(&v->meshes.wanted, false);
@@ -48,7 +52,7 @@ static bool want_quickest(const sw_search *s, sw_variant *v)
 		for (size_t i = 0; i < v->entries.len; i++) {
 			const sw_mesh_entry *e = &v->entries.data[i];
 			bool played = e->line.feasible && e->line.bound_s == 0 && e->mesh.search &&
-			              (e->mesh.n_axes < 3 || e->number == own);
+			              (!e->mesh.spare || stays_near(s, &e->mesh));
 			if (played && !e->mesh.untied && e->line.step_time_s <= limit_s &&
 			    (!best || e->line.step_time_s < best->line.step_time_s) &&
 			    !sw_variant_wants_equal(v, v->entries.len, e))

@@ -49,8 +49,8 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 static const sw_mesh *best_of_whole(const sw_search *s, const sw_variant *v)
 {
 	const sw_mesh_entry *best = NULL;
-	if (!v->entries.data[s->incumbent.entry].mesh.copied)
-		return &v->entries.data[s->incumbent.entry].mesh;
+	if (!sw_search_incumbent_mesh(s)->copied)
+		return sw_search_incumbent_mesh(s);
 	for (size_t i = 0; i < v->entries.len; i++) {
 		const sw_mesh_entry *e = &v->entries.data[i];
 		bool played = !e->mesh.copied && e->line.feasible && e->line.bound_s == 0;
@@ -278,6 +278,24 @@ static sw_status enter_wave(sw_search *s, sw_variant *v)
 	return status;
 }
 
+/* Keep the incumbent as the plan near which meshes of three axes stay, if its own has fewer. */
+static void keep_coarse(sw_search *s)
+{
+	const sw_mesh *mesh = sw_search_incumbent_mesh(s);
+	if (mesh->n_axes >= 3)
+		return;
+	sw_snapshot_clear(&s->proposals.coarse.snapshot);
+	sw_snapshot_take(&s->proposals.coarse.snapshot, s->wave->incumbent, &s->strategies);
+	s->proposals.coarse.mesh = *mesh;
+	s->proposals.coarse.variant = s->incumbent.variant;
+}
+
+bool sw_has_coarse(const sw_search *s)
+{
+	return s->proposals.coarse.snapshot.strategies &&
+	       s->proposals.coarse.variant == s->incumbent.variant;
+}
+
 /* Let the meshes begin from the incumbent, and where it is asked for, at the prices of what it waits
  * for. */
 static sw_status begin_at_incumbent(sw_search *s)
@@ -285,8 +303,12 @@ static sw_status begin_at_incumbent(sw_search *s)
 	sw_search_wave *w = s->wave;
 	w->incumbent = sw_plan_sketch(sw_search_variant(s, w->variant)->plan);
 	sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
-	w->incumbent_mesh = sw_search_variant(s, w->variant)->entries.data[s->incumbent.entry].mesh;
-	w->near = (sw_near_plan){w->incumbent, &w->incumbent_mesh};
+	keep_coarse(s);
+	if (sw_has_coarse(s)) {
+		w->coarse = sw_plan_sketch(w->incumbent);
+		sw_snapshot_restore(&s->proposals.coarse.snapshot, &s->strategies, w->coarse);
+		w->near = (sw_near_plan){w->coarse, &s->proposals.coarse.mesh};
+	}
 	if (w->mode != SW_MEMORY_REPRICED)
 		return SW_OK;
 	sw_prices *prices = &s->proposals.reprice.prices;
@@ -356,6 +378,7 @@ void sw_wave_free(sw_search *s)
 	for (size_t i = 0; i < w->candidates.len; i++)
 		sw_candidate_clear(&w->candidates.data[i]);
 	sw_plan_sketch_free(w->incumbent);
+	sw_plan_sketch_free(w->coarse);
 	sw_vec_clear(&w->starts);
 	sw_vec_clear(&w->candidates);
 	free(w->queue.storage);
