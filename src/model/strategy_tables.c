@@ -258,8 +258,8 @@ static bool keeps_apart(const sw_analysis *analysis, sw_decision_kind kind, uint
 	       sw_roles_weight(&analysis->roles, index) >= 0;
 }
 
-/* Try all combinations of one option per axis; the last axis varies fastest. near: NULL: no more
- * than these. */
+/* Try all combinations of one option per axis that are near; the last axis varies fastest. near:
+ * NULL: all are. */
 static void try_all(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
                     const sw_decision_options *o, const sw_near *near, table_builder *g)
 {
@@ -302,9 +302,11 @@ static sw_strategy_table make_table(sw_memo *memo, const sw_mesh *mesh, sw_decis
 		g.layouts = sw_alloc(sizeof(sw_layout) * (table.n_in + table.n_out + 1));
 	}
 	try_all(memo, mesh, kind, index, o, near, &g);
+	if (g.candidates.len == 0 && near) /* a pin is not near the plan */
+		try_all(memo, mesh, kind, index, o, NULL, &g);
 	if (g.candidates.len == 0) {
 		sw_decision_options looser = with_none(o);
-		try_all(memo, mesh, kind, index, &looser, near, &g);
+		try_all(memo, mesh, kind, index, &looser, NULL, &g);
 	}
 	table.n = (int32_t)g.candidates.len;
 	table.candidates = sw_arena_copy(&memo->arena, g.candidates.data,

@@ -345,8 +345,6 @@ void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 /* Enter the wanted meshes of a variant into the queue: none where the rewritten program lacks what
  * is pinned. */
 sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double time_limit_s);
-/* Is there a plan of the incumbent's variant near which spare meshes stay? */
-bool sw_has_coarse(const sw_search *s);
 /* Begin the time of the open wave, which may have been left alone since. */
 void sw_wave_start(sw_search *s);
 double sw_wave_left_s(const sw_search_wave *w); /* INFINITY: it has no time limit */
@@ -550,6 +548,10 @@ double sw_cost_step_bound_s(const sw_program_cost *cost);
 /* Open the next wave, of a neighbour of the variants searched so far; open none if there is nothing
  * more to try. */
 sw_status sw_propose(sw_search *s);
+/* Keep the incumbent as the plan near which spare meshes stay, if its mesh has less than three axes. */
+void sw_search_keep_coarse(sw_search *s);
+/* Is there such a plan of the incumbent's variant? */
+bool sw_search_has_coarse(const sw_search *s);
 /* Do the incumbent's kernels take longer than they need, by more than refine_gap of its step? */
 bool sw_search_kernels_lack(const sw_search *s);
 

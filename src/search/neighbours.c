@@ -148,6 +148,23 @@ bool sw_search_kernels_lack(const sw_search *s)
 	return beyond_bound(s, s->incumbent.cost.compute_s) > s->asked.limits->refine_gap;
 }
 
+void sw_search_keep_coarse(sw_search *s)
+{
+	const sw_mesh *mesh = sw_search_incumbent_mesh(s);
+	if (mesh->n_axes >= 3)
+		return;
+	sw_snapshot_clear(&s->proposals.coarse.snapshot);
+	sw_snapshot_take(&s->proposals.coarse.snapshot, plan_of_incumbent(s), &s->strategies);
+	s->proposals.coarse.mesh = *mesh;
+	s->proposals.coarse.variant = s->incumbent.variant;
+}
+
+bool sw_search_has_coarse(const sw_search *s)
+{
+	return s->proposals.coarse.snapshot.strategies &&
+	       s->proposals.coarse.variant == s->incumbent.variant;
+}
+
 /* Where the incumbent takes longer than its kernels need, cut one of its axes in two. */
 static sw_status propose_refined(sw_search *s)
 {
@@ -162,6 +179,7 @@ static sw_status propose_refined(sw_search *s)
 		return SW_OK;
 	sw_mesh_set_reset(&v->meshes.wanted, true);
 	s->proposals.refines = true;
+	sw_search_keep_coarse(s);
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
 }
 

@@ -36,7 +36,7 @@ static bool gained(const sw_search *s)
 /* Does a spare mesh stay near a plan? */
 static bool stays_near(const sw_search *s, const sw_mesh *mesh)
 {
-	return sw_has_coarse(s) && sw_mesh_refines(mesh, &s->proposals.coarse.mesh);
+	return sw_search_has_coarse(s) && sw_mesh_refines(mesh, &s->proposals.coarse.mesh);
 }
 
 /* Want the free meshes with the quickest plans, as many as can be afforded; of spare ones, which take many
@@ -69,8 +69,10 @@ sw_status sw_propose_repriced(sw_search *s)
 {
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	int rounds = (int)s->asked.limits->reprice_rounds;
-	if (is_asked_for(s) && s->proposals.reprice.rounds < rounds && gained(s) &&
-	    want_quickest(s, v)) {
+	bool asked = is_asked_for(s) && s->proposals.reprice.rounds < rounds && gained(s);
+	if (asked)
+		sw_search_keep_coarse(s);
+	if (asked && want_quickest(s, v)) {
 		s->proposals.reprice.rounds++;
 		s->proposals.reprice.step_s = s->incumbent.cost.step_time_s;
 		return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_REPRICED, sw_search_left_s(s));

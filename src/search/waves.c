@@ -278,24 +278,6 @@ static sw_status enter_wave(sw_search *s, sw_variant *v)
 	return status;
 }
 
-/* Keep the incumbent as the plan near which meshes of three axes stay, if its own has fewer. */
-static void keep_coarse(sw_search *s)
-{
-	const sw_mesh *mesh = sw_search_incumbent_mesh(s);
-	if (mesh->n_axes >= 3)
-		return;
-	sw_snapshot_clear(&s->proposals.coarse.snapshot);
-	sw_snapshot_take(&s->proposals.coarse.snapshot, s->wave->incumbent, &s->strategies);
-	s->proposals.coarse.mesh = *mesh;
-	s->proposals.coarse.variant = s->incumbent.variant;
-}
-
-bool sw_has_coarse(const sw_search *s)
-{
-	return s->proposals.coarse.snapshot.strategies &&
-	       s->proposals.coarse.variant == s->incumbent.variant;
-}
-
 /* Let the meshes begin from the incumbent, and where it is asked for, at the prices of what it waits
  * for. */
 static sw_status begin_at_incumbent(sw_search *s)
@@ -303,8 +285,7 @@ static sw_status begin_at_incumbent(sw_search *s)
 	sw_search_wave *w = s->wave;
 	w->incumbent = sw_plan_sketch(sw_search_variant(s, w->variant)->plan);
 	sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
-	keep_coarse(s);
-	if (sw_has_coarse(s)) {
+	if (sw_search_has_coarse(s)) {
 		w->coarse = sw_plan_sketch(w->incumbent);
 		sw_snapshot_restore(&s->proposals.coarse.snapshot, &s->strategies, w->coarse);
 		w->near = (sw_near_plan){w->coarse, &s->proposals.coarse.mesh};
