@@ -55,6 +55,8 @@ typedef struct sw_near {
 	int32_t cut[SW_MAX_AXES];       /* 0: it is all of that axis, and does */
 	sw_option planned[SW_MAX_AXES]; /* this in the plan */
 } sw_near;
+/* Has a mesh fewer candidates near the plan (NULL: there is none) than in all? */
+bool sw_is_near_plan(const sw_near_plan *near, const sw_mesh *mesh);
 /* Say which are near at a decision of a mesh that refines the plan's. Equal ones have equal bytes. */
 sw_near sw_near_decision(const sw_analysis *analysis, const sw_mesh *mesh, const sw_near_plan *plan,
                          sw_decision_kind kind, uint32_t index);

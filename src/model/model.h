@@ -558,13 +558,13 @@ typedef struct sw_model_index {
 	sw_map cost_tables; /* (conversion, movement) -> cost table of the problem */
 } sw_model_index;
 
-/* A plan with its mesh, near which a model stays (near_plan.c). */
+/* Of a model that stays near a plan (near_plan.c), the axes that may do anything else. */
+#define SW_FREE_AXES 2
+/* A plan with its mesh, near which a model stays. */
 typedef struct sw_near_plan {
 	const sw_plan *plan;
 	const sw_mesh *mesh;
 } sw_near_plan;
-/* Has a mesh fewer candidates near the plan than in all? */
-bool sw_is_near_plan(const sw_near_plan *near, const sw_mesh *mesh);
 
 typedef struct sw_model {
 	sw_arena arena;

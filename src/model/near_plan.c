@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#define FREE_AXES 2 /* that may do anything */
-
 /* Return the axis of the plan's mesh that an axis is a part of. */
 static int32_t whole_axis(const sw_mesh *whole, uint32_t atoms)
 {
@@ -54,7 +52,7 @@ static sw_option planned(const sw_analysis *analysis, const sw_plan *plan, sw_de
 
 bool sw_is_near_plan(const sw_near_plan *near, const sw_mesh *mesh)
 {
-	return near && mesh->n_axes > FREE_AXES && sw_mesh_refines(mesh, near->mesh);
+	return near && mesh->n_axes > SW_FREE_AXES && sw_mesh_refines(mesh, near->mesh);
 }
 
 sw_near sw_near_decision(const sw_analysis *analysis, const sw_mesh *mesh, const sw_near_plan *plan,
@@ -94,5 +92,5 @@ bool sw_near_has(const sw_near *near, const sw_mesh *mesh, const sw_candidate *c
 	for (int32_t i = 0; i < mesh->n_axes; i++)
 		others += near->cut[i] ? !repeats_part(near, c, i)
 		                       : !same_option(&c->axis[i], &near->planned[i]);
-	return others <= FREE_AXES;
+	return others <= SW_FREE_AXES;
 }

@@ -50,14 +50,17 @@ static bool reads_state(const loop_search *s, const sw_op *op)
 	return any;
 }
 
+static void spread_op(loop_search *s, const sw_op *op)
+{
+	bool of_state = op->opcode != SW_OP_PARAMETER && reads_state(s, op);
+	for (uint32_t r = 0; r < op->n_results && of_state; r++)
+		s->of_state[op->first_result + r] = true;
+}
+
 static void spread_ops(loop_search *s, const sw_computation *computation)
 {
-	for (size_t i = 0; i < computation->ops.len; i++) {
-		const sw_op *op = sw_op_at(s->in, computation->ops.data[i]);
-		bool of_state = op->opcode != SW_OP_PARAMETER && reads_state(s, op);
-		for (uint32_t r = 0; r < op->n_results && of_state; r++)
-			s->of_state[op->first_result + r] = true;
-	}
+	for (size_t i = 0; i < computation->ops.len; i++)
+		spread_op(s, sw_op_at(s->in, computation->ops.data[i]));
 }
 
 /* Find which of a loop's results follow from state. */
@@ -279,9 +282,8 @@ static bool find_parts(loop_search *s, const sw_computation *entry)
 			spread_loop(s, op);
 			s->parted[id] = sw_is_microbatch_loop(op) ? NULL : part_loop(s, op);
 			any = any || s->parted[id];
-		} else if (op->opcode != SW_OP_PARAMETER && reads_state(s, op)) {
-			for (uint32_t r = 0; r < op->n_results; r++)
-				s->of_state[op->first_result + r] = true;
+		} else {
+			spread_op(s, op);
 		}
 	}
 	return any;

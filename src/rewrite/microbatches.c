@@ -14,8 +14,8 @@
 
 /* ---- a phase ---------------------------------------------------------------------------- */
 
-/* Write the parameters: the iteration, imports, exports. */
-static sw_status write_boundaries(sw_iteration *w, const sw_loop_values *x, sw_id *first)
+/* Write the parameters: the iteration, imports, exports. Return the first. */
+static sw_id write_boundaries(sw_iteration *w, const sw_loop_values *x)
 {
 	sw_looper *l = w->l;
 	uint32_t n = 1 + (uint32_t)(x->imports.len + x->exports.len);
@@ -25,34 +25,23 @@ static sw_status write_boundaries(sw_iteration *w, const sw_loop_values *x, sw_i
 		shapes[1 + i] = sw_part_shape(l, x->imports.data[i], SW_TIME_SAME);
 	for (size_t i = 0; i < x->exports.len; i++)
 		shapes[1 + x->imports.len + i] = sw_carried_shape(l, x->exports.data[i]);
-	sw_attrs attrs = {.parameter = {.number = 0}};
-	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
-	                   .attrs = &attrs,
-	                   .shapes = shapes,
-	                   .n_results = n,
-	                   .tuple = true};
-	sw_status status = sw_build_op(l->out, w->at.computation, &spec, first, l->err);
-	w->at.atom[0] = *first;
-	for (size_t i = 0; i < x->imports.len && status == SW_OK; i++)
-		sw_iteration_put(w, x->imports.data[i], SW_TIME_SAME, *first + 1 + (sw_id)i);
-	return status;
+	sw_id first = sw_emit_elements(l->out, w->at.computation, shapes, n);
+	w->at.atom[0] = first;
+	for (size_t i = 0; i < x->imports.len; i++)
+		sw_iteration_put(w, x->imports.data[i], SW_TIME_SAME, first + 1 + (sw_id)i);
+	return first;
 }
 
-static sw_status write_condition(sw_looper *l, const sw_loop_values *x, int32_t *to)
+static int32_t write_condition(sw_looper *l, const sw_loop_values *x)
 {
 	sw_iteration w;
-	sw_id first;
 	sw_iteration_init(&w, l, -1, "more_microbatches");
-	sw_status status = write_boundaries(&w, x, &first);
-	if (status == SW_OK) {
-		sw_id iterations =
-			sw_emit_scalar(l->out, w.at.computation, SW_S32, l->t->atoms.size[0]);
-		sw_id more = sw_emit_compare(l->out, w.at.computation, SW_LT, first, iterations);
-		sw_build_results(l->out, w.at.computation, &more, 1, false);
-	}
-	*to = w.at.computation;
+	sw_id first = write_boundaries(&w, x);
+	sw_id iterations = sw_emit_scalar(l->out, w.at.computation, SW_S32, l->t->atoms.size[0]);
+	sw_id more = sw_emit_compare(l->out, w.at.computation, SW_LT, first, iterations);
+	sw_build_results(l->out, w.at.computation, &more, 1, false);
 	sw_map_clear(&w.versions);
-	return status;
+	return w.at.computation;
 }
 
 /* Write the ops of a phase. Exports stand in the order of their ops; each is combined with its
@@ -82,13 +71,12 @@ static sw_status write_body(sw_looper *l, int32_t phase, const sw_loop_values *x
 {
 	sw_iteration w;
 	size_t at = 1 + x->imports.len, n = at + x->exports.len;
-	sw_id first = 0, *results = sw_alloc(sizeof(sw_id) * n);
+	sw_id *results = sw_alloc(sizeof(sw_id) * n);
 	sw_iteration_init(&w, l, phase, "microbatch");
-	sw_status status = write_boundaries(&w, x, &first);
+	sw_id first = write_boundaries(&w, x);
 	for (size_t i = 0; i < n; i++)
 		results[i] = first + (sw_id)i;
-	if (status == SW_OK)
-		status = write_ops(&w, x, results + at);
+	sw_status status = write_ops(&w, x, results + at);
 	if (status == SW_OK) {
 		sw_id one = sw_emit_scalar(l->out, w.at.computation, SW_S32, 1);
 		results[0] = sw_emit_binary(l->out, w.at.computation, SW_OP_ADD, first, one);
@@ -108,9 +96,8 @@ static sw_status write_phase(sw_looper *l, int32_t phase)
 	sw_loop_values_find(l, phase, &x);
 	size_t at = 1 + x.imports.len, n = at + x.exports.len;
 	sw_id *operands = sw_alloc(sizeof(sw_id) * n);
-	sw_status status = write_condition(l, &x, &called[0]);
-	if (status == SW_OK)
-		status = write_body(l, phase, &x, &called[1]);
+	called[0] = write_condition(l, &x);
+	sw_status status = write_body(l, phase, &x, &called[1]);
 	operands[0] = sw_emit_scalar(l->out, l->entry, SW_S32, 0);
 	for (size_t i = 0; i < x.imports.len; i++)
 		operands[1 + i] = l->whole[x.imports.data[i]];

@@ -151,29 +151,25 @@ static bool converts_terms(const row_search *s, const sw_op *op)
 static bool visit_terms(row_search *s, const sw_op *op, const bool has[SUM + 1])
 {
 	bool by_same = s->is[op->operands[op->n_operands - 1]] == SAME;
+	s->is[op->first_result] = has[SUM] ? SUM : TERM;
+	if (has[SUM])
+		return op->opcode == SW_OP_ADD && !has[SAME] && has[TERM];
 	switch (op->opcode) {
 	case SW_OP_RESHAPE:
 	case SW_OP_TRANSPOSE:
 	case SW_OP_BROADCAST:
 	case SW_OP_COPY:
 	case SW_OP_NEGATE:
-		s->is[op->first_result] = TERM;
-		return !has[SUM];
+		return true;
 	case SW_OP_CONVERT:
-		s->is[op->first_result] = TERM;
-		return !has[SUM] && converts_terms(s, op);
+		return converts_terms(s, op);
 	case SW_OP_MULTIPLY:
-		s->is[op->first_result] = TERM;
-		return has[SAME] && !has[SUM];
+		return has[SAME];
 	case SW_OP_DIVIDE:
-		s->is[op->first_result] = TERM;
-		return by_same && !has[SUM];
-	case SW_OP_SUBTRACT:
-		s->is[op->first_result] = TERM;
-		return !has[SAME] && !has[SUM];
+		return by_same;
 	case SW_OP_ADD:
-		s->is[op->first_result] = has[SUM] ? SUM : TERM;
-		return !has[SAME] && has[TERM];
+	case SW_OP_SUBTRACT:
+		return !has[SAME];
 	default:
 		return false;
 	}

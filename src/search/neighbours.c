@@ -151,7 +151,7 @@ bool sw_search_kernels_lack(const sw_search *s)
 void sw_search_keep_coarse(sw_search *s)
 {
 	const sw_mesh *mesh = sw_search_incumbent_mesh(s);
-	if (mesh->n_axes >= 3)
+	if (mesh->n_axes > SW_FREE_AXES)
 		return;
 	sw_snapshot_clear(&s->proposals.coarse.snapshot);
 	sw_snapshot_take(&s->proposals.coarse.snapshot, plan_of_incumbent(s), &s->strategies);

@@ -76,3 +76,32 @@ void run_filled(const sw_program *program, uint64_t seed, void (*fill)(sw_tensor
 		fail_msg("%s", err.message);
 	sw_interpreter_free(interpreter);
 }
+
+static void assert_same_results(const sw_program *a, const sw_program *b, uint64_t seed,
+                                void (*fill)(sw_tensor input, sw_rng *rng))
+{
+	sw_tensor x[4], y[4];
+	size_t n = sw_entry(a)->results.len;
+	assert_true(n <= SW_COUNT(x) && n == sw_entry(b)->results.len);
+	run_filled(a, seed, fill, x);
+	run_filled(b, seed, fill, y);
+	for (size_t r = 0; r < n; r++) {
+		assert_true(sw_shape_equal(x[r].shape, y[r].shape));
+		assert_memory_equal(sw_tensor_data(x[r]), sw_tensor_data(y[r]),
+		                    (size_t)sw_shape_bytes(x[r].shape));
+		sw_tensor_drop(&x[r]);
+		sw_tensor_drop(&y[r]);
+	}
+}
+
+sw_program *same_canonical(const char *text, uint64_t seeds,
+                           void (*fill)(sw_tensor input, sw_rng *rng))
+{
+	sw_program *program = read_text(text), *out = canonical(program), *again = canonical(out);
+	assert_same_program(again, out);
+	for (uint64_t seed = 1; seed <= seeds; seed++)
+		assert_same_results(program, out, seed, fill);
+	sw_program_free(again);
+	sw_program_free(program);
+	return out;
+}

@@ -19,6 +19,10 @@ void assert_same_program(const sw_program *actual, const sw_program *expected);
  * drops the results. */
 void run_filled(const sw_program *program, uint64_t seed, void (*fill)(sw_tensor input, sw_rng *rng),
                 sw_tensor *results);
+/* Return the canonical form of a text, which must be canonical, and give the same bits with inputs that
+ * are filled from the seeds 1 to `seeds`. */
+sw_program *same_canonical(const char *text, uint64_t seeds,
+                           void (*fill)(sw_tensor input, sw_rng *rng));
 size_t count_opcode(const sw_program *program, sw_opcode opcode);
 
 #endif
