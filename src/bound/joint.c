@@ -6,7 +6,9 @@
 
 #include "program/attributes.h"
 
-#define MAX_ENTRIES 3e7 /* of all tables of the problem */
+#define MAX_ENTRIES 3e7 /* of all tables of a piece */
+#define MAX_ENTRIES_OF_ALL 1e8
+#define RADIUS 6 /* uses, as far as products of repeated layers have like surroundings */
 
 /* What a way of a product means for one flow: for a source, in how many parts an element is (x) as
  * how many partial sums; for a sink, in how many parts it is read (x), as how many sums at most;
@@ -113,7 +115,7 @@ static void find_products(joint *j, division *d, int32_t level, const sw_bound_m
 		uint32_t like = sw_map_get(&known, key.data, key.len);
 		if (like == SW_ABSENT) {
 			like = (uint32_t)j->n_products;
-			if (!sw_bound_product(d, level, j->coarse, id, m->rules[id], &j->arena,
+			if (!sw_bound_product(d, level, j->ways, id, m->rules[id], &j->arena,
 			                      &kinds[like]))
 				continue;
 			sw_map_put(&known, key.data, key.len, like);
@@ -211,23 +213,56 @@ static void set_channels(joint *j, const sw_bound_flow_list *flows, double parts
 
 /* ---- all --------------------------------------------------------------------------------- */
 
-static double table_entries(const joint *j)
+static double entries_of(const joint *j, const joint_piece *piece)
 {
 	double entries = 0;
-	for (int32_t c = 0; c < j->n_channels; c++)
-		entries += (double)j->products[j->channels[c].ends[0]].n_ways *
-		           j->products[j->channels[c].ends[1]].n_ways;
-	for (int32_t p = 0; p < j->n_products; p++)
-		if (j->products[p].is_copied)
-			entries += pow(j->products[p].n_ways, 2);
+	for (int32_t c = 0; c < piece->n_channels; c++) {
+		const int32_t *ends = j->channels[piece->channels[c].channel].ends;
+		entries += (double)j->products[ends[0]].n_ways * j->products[ends[1]].n_ways;
+	}
+	for (int32_t p = 0; p < piece->n_products; p++) {
+		const joint_product *product = &j->products[piece->products[p].product];
+		entries += product->is_copied ? pow(product->n_ways, 2) : 0;
+	}
 	return entries;
 }
 
-/* Find products and flows; false: there are none, or too many ways. */
-static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, bool coarse)
+/* Are the tables small enough to be solved? */
+static bool is_small(const joint *j)
+{
+	double all = 0, most = 0;
+	for (int32_t i = 0; i < j->n_pieces; i++) {
+		double entries = entries_of(j, &j->pieces[i]);
+		all += entries;
+		most = fmax(most, entries);
+	}
+	return most <= MAX_ENTRIES && all <= MAX_ENTRIES_OF_ALL;
+}
+
+/* Cut the problem where layers repeat: like products have like surroundings. */
+static void cut(joint *j, const sw_program *program)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_equivalence repeats = sw_program_equivalence(program, RADIUS, &arena);
+	int32_t *class_of = SW_NEW_N(&arena, int32_t, j->n_products + 1), n = 0;
+	sw_map seen = {0};
+	for (int32_t p = 0; p < j->n_products; p++) {
+		const joint_product *product = &j->products[p];
+		uint64_t key[] = {repeats.number[product->op], (uint64_t)(uintptr_t)product->kind};
+		class_of[p] = (int32_t)sw_map_intern(&seen, key, sizeof(key), (uint32_t)n);
+		n += class_of[p] == n;
+	}
+	sw_joint_cut(j, class_of, n);
+	sw_map_clear(&seen);
+	sw_arena_clear(&arena);
+}
+
+/* Find products and flows, as one piece or in several; false: there are none, or too many ways. */
+static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, ways_choice of)
 {
 	const sw_program *program = m->program;
-	*j = (joint){.cluster = m->cluster, .coarse = coarse, .rest_s = m->with_any_products_s};
+	*j = (joint){.cluster = m->cluster, .ways = of, .rest_s = m->with_any_products_s};
 	sw_arena_init(&j->arena);
 	division d = division_of(m->cluster, program);
 	bool *is_product = SW_NEW_N(&j->arena, bool, program->ops.len + 1);
@@ -239,8 +274,15 @@ static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, bool c
 	set_channels(j, &flows, (double)sw_cluster_parts(m->cluster, level),
 	             m->cluster->levels[level].bandwidth, program->ops.len);
 	sw_joint_drop_dominated(j);
-	return flows.n > 0 && table_entries(j) <= MAX_ENTRIES;
+	sw_joint_whole(j);
+	if (!is_small(j))
+		cut(j, program);
+	return flows.n > 0 && is_small(j);
 }
+
+/* Which ways products have: the first choice whose tables are small enough is taken. */
+static const ways_choice CHOICES[] = {
+	{.coarse = false, .most = 1000}, {.coarse = true, .most = 1000}, {.coarse = true, .most = 500}};
 
 bool sw_joint_find(joint *j, const sw_bound_marked *m)
 {
@@ -249,9 +291,9 @@ bool sw_joint_find(joint *j, const sw_bound_marked *m)
 	sw_arena_init(&j->arena);
 	if (!sw_bound_parts(m->cluster, &level))
 		return false;
-	for (int coarse = 0; coarse < 2; coarse++) {
+	for (size_t i = 0; i < SW_COUNT(CHOICES); i++) {
 		sw_arena_clear(&j->arena);
-		if (joint_init(j, m, level, coarse))
+		if (joint_init(j, m, level, CHOICES[i]))
 			return true;
 	}
 	return false;

@@ -31,20 +31,47 @@ typedef struct joint_product {
 	const int32_t *ways;
 } joint_product;
 
+/* Some of the products, and of the channels between them; each counts by its share. */
+typedef struct piece_product {
+	int32_t product;
+	double share;
+} piece_product;
+typedef struct piece_channel {
+	int32_t channel;
+	int32_t ends[2]; /* as numbers in the piece */
+	double share;
+} piece_channel;
+typedef struct joint_piece {
+	double times; /* so many pieces are like this one */
+	int32_t n_products, n_channels;
+	const piece_product *products;
+	const piece_channel *channels;
+} joint_piece;
+
 typedef struct joint {
 	sw_arena arena;
 	const sw_cluster *cluster;
-	bool coarse;   /* the ways of products are */
+	ways_choice ways;
 	double rest_s; /* the kernels of all ops but products */
 	int32_t n_products, n_channels;
 	joint_product *products;
 	channel *channels;
+	/* What is bounded by itself: the shares of a product add up to 1, those of a channel to at
+	 * most 1, over all pieces and their times. */
+	int32_t n_pieces;
+	joint_piece *pieces;
 } joint;
 
-/* joint.c: find products and flows, with coarse ways where others are too many. Returns false where
+/* joint.c: find products and flows, cut into pieces where the whole is too large, and with fewer ways
+ * where these are too many. Returns false where
  * messages are not bounded, or there are none. j: to be cleared in either case, by sw_joint_clear. */
 bool sw_joint_find(joint *j, const sw_bound_marked *m);
 void sw_joint_clear(joint *j);
+/* joint_pieces.c: take all as one piece. */
+void sw_joint_whole(joint *j);
+/* Cut the problem into pieces, so that repeated layers give like ones. class_of: per product, which of
+ * the classes of like products it is of. O(pieces * (products + channels)). */
+void sw_joint_cut(joint *j, const int32_t *class_of, int32_t n_classes);
 /* joint_ways.c: keep of each product the ways that may be best. O(products + ways^2 * holdings) for
  * each kind of product. */
 void sw_joint_drop_dominated(joint *j);

@@ -51,14 +51,15 @@ static double messages_of(const joint *j, const channel *c, int32_t source, int3
 	return x->messages[row * x->n[1] + column];
 }
 
-static void add_products(const joint *j, double weight, sw_problem *problem)
+static void add_products(const joint *j, const joint_piece *piece, double weight, sw_problem *problem)
 {
 	SW_VEC(int64_t) cost = {0};
-	for (int32_t p = 0; p < j->n_products; p++) {
-		const joint_product *product = &j->products[p];
+	for (int32_t p = 0; p < piece->n_products; p++) {
+		const joint_product *product = &j->products[piece->products[p].product];
 		cost.len = 0;
 		for (int32_t w = 0; w < product->n_ways; w++)
-			sw_vec_push(&cost, cost_of(weight * kernels_of(product, w)));
+			sw_vec_push(&cost, cost_of(weight * piece->products[p].share *
+			                           kernels_of(product, w)));
 		sw_problem_add_node(problem, product->n_ways, cost.data);
 	}
 	sw_vec_clear(&cost);
@@ -67,12 +68,12 @@ static void add_products(const joint *j, double weight, sw_problem *problem)
 /* Costs of a node, or of an edge's table. */
 typedef SW_VEC(int64_t) cost_list;
 
-/* Add a node for what late readers read of a product: itself, where the node has its way, or a copy
- * that is computed again in another. Returns the node. */
-static int32_t add_copy(const joint *j, int32_t p, double weight, sw_problem *problem,
-                        cost_list *cost)
+/* Add a node for what late readers read of product number `of`: itself, where the node has its way,
+ * or a copy that is computed again in another. Returns the node. */
+static int32_t add_copy(const joint *j, const piece_product *p, int32_t of, double weight,
+                        sw_problem *problem, cost_list *cost)
 {
-	const joint_product *product = &j->products[p];
+	const joint_product *product = &j->products[p->product];
 	int32_t n = product->n_ways;
 	cost->len = 0;
 	for (int32_t w = 0; w < n; w++)
@@ -81,33 +82,43 @@ static int32_t add_copy(const joint *j, int32_t p, double weight, sw_problem *pr
 	cost->len = 0;
 	for (int32_t a = 0; a < n; a++)
 		for (int32_t b = 0; b < n; b++)
-			sw_vec_push(cost, a == b ? 0 : cost_of(weight * kernels_of(product, b)));
-	sw_problem_add_edge(problem, p, node, sw_problem_add_table(problem, n, n, cost->data));
+			sw_vec_push(cost, a == b ? 0
+			                         : cost_of(weight * p->share *
+			                                   kernels_of(product, b)));
+	sw_problem_add_edge(problem, of, node, sw_problem_add_table(problem, n, n, cost->data));
 	return node;
 }
 
-static void add_channel(const joint *j, const channel *c, int32_t source, double weight,
+static void add_channel(const joint *j, const piece_channel *at, int32_t source, double weight,
                         sw_problem *problem, cost_list *cost)
 {
+	const channel *c = &j->channels[at->channel];
 	int32_t n = j->products[c->ends[0]].n_ways, m = j->products[c->ends[1]].n_ways;
 	cost->len = 0;
 	for (int32_t a = 0; a < n; a++)
 		for (int32_t b = 0; b < m; b++)
-			sw_vec_push(cost, cost_of(weight * c->message_s * messages_of(j, c, a, b)));
-	sw_problem_add_edge(problem, source, c->ends[1],
+			sw_vec_push(cost, cost_of(weight * at->share * c->message_s *
+			                          messages_of(j, c, a, b)));
+	sw_problem_add_edge(problem, source, at->ends[1],
 	                    sw_problem_add_table(problem, n, m, cost->data));
 }
 
 /* Add the channels, with the copies that they come from: one more node each. */
-static void add_channels(const joint *j, double weight, double of_messages, sw_problem *problem)
+static void add_channels(const joint *j, const joint_piece *piece, double weight, double of_messages,
+                         sw_problem *problem)
 {
 	cost_list cost = {0};
-	int32_t *copy = sw_alloc(sizeof(*copy) * (size_t)(j->n_products + 1));
-	for (int32_t p = 0; p < j->n_products; p++)
-		copy[p] = j->products[p].is_copied ? add_copy(j, p, weight, problem, &cost) : p;
-	for (int32_t i = 0; i < j->n_channels; i++) {
-		const channel *c = &j->channels[i];
-		int32_t source = c->may_read_copy ? copy[c->ends[0]] : c->ends[0];
+	int32_t *copy = sw_alloc(sizeof(*copy) * (size_t)(piece->n_products + 1));
+	for (int32_t p = 0; p < piece->n_products; p++) {
+		const piece_product *of = &piece->products[p];
+		copy[p] = j->products[of->product].is_copied
+			          ? add_copy(j, of, p, weight, problem, &cost)
+			          : p;
+	}
+	for (int32_t i = 0; i < piece->n_channels; i++) {
+		const piece_channel *c = &piece->channels[i];
+		int32_t source =
+			j->channels[c->channel].may_read_copy ? copy[c->ends[0]] : c->ends[0];
 		add_channel(j, c, source, of_messages, problem, &cost);
 	}
 	free(copy);
@@ -139,50 +150,66 @@ static double weighted(const joint *j, double weight, ways_cost cost)
 	return weight * cost.kernels_s + weight_of_messages(j, weight) * cost.messages_s;
 }
 
-/* Return the kernels and the messages of an assignment of the problem, whose nodes are the products
- * and then the copies of some. */
-static ways_cost cost_of_ways(const joint *j, const int32_t *ways)
+/* Return the kernels and the messages of an assignment of the problem of a piece, whose nodes are the
+ * products and then the copies of some. */
+static ways_cost cost_of_ways(const joint *j, const joint_piece *piece, const int32_t *ways)
 {
-	ways_cost cost = {.kernels_s = j->rest_s};
-	int32_t *read = sw_alloc(sizeof(*read) * (size_t)(j->n_products + 1)); /* by late readers */
-	for (int32_t p = 0, copy = j->n_products; p < j->n_products; p++) {
-		const joint_product *product = &j->products[p];
+	ways_cost cost = {0};
+	int32_t *read = sw_alloc(sizeof(*read) * (size_t)(piece->n_products + 1)); /* by late readers */
+	for (int32_t p = 0, copy = piece->n_products; p < piece->n_products; p++) {
+		const joint_product *product = &j->products[piece->products[p].product];
+		double share = piece->products[p].share;
 		read[p] = product->is_copied ? ways[copy++] : ways[p];
-		cost.kernels_s += kernels_of(product, ways[p]);
-		cost.kernels_s += read[p] != ways[p] ? kernels_of(product, read[p]) : 0;
+		cost.kernels_s += share * kernels_of(product, ways[p]);
+		cost.kernels_s += read[p] != ways[p] ? share * kernels_of(product, read[p]) : 0;
 	}
-	for (int32_t i = 0; i < j->n_channels; i++) {
-		const channel *c = &j->channels[i];
-		int32_t from = (c->may_read_copy ? read : ways)[c->ends[0]];
-		cost.messages_s += c->message_s * messages_of(j, c, from, ways[c->ends[1]]);
+	for (int32_t i = 0; i < piece->n_channels; i++) {
+		const piece_channel *at = &piece->channels[i];
+		const channel *c = &j->channels[at->channel];
+		int32_t from = (c->may_read_copy ? read : ways)[at->ends[0]];
+		cost.messages_s +=
+			at->share * c->message_s * messages_of(j, c, from, ways[at->ends[1]]);
 	}
 	free(read);
 	return cost;
 }
 
-static between with_weights(const joint *j, double weight, double of_messages, effort how_long,
-                            int threads)
+/* Add what a piece and those that are like it count. Returns whether it was bounded. */
+static bool add_piece(const joint *j, const joint_piece *piece, double weight, double of_messages,
+                      const sw_solve_options *how, between *sum)
 {
-	between b = {0};
 	sw_problem problem;
 	sw_solution solution;
 	sw_error err;
 	sw_problem_init(&problem);
-	add_products(j, weight, &problem);
-	add_channels(j, weight, of_messages, &problem);
-	sw_solve_options how = {.work_limit = how_long.work,
+	add_products(j, piece, weight, &problem);
+	add_channels(j, piece, weight, of_messages, &problem);
+	bool solved = sw_solve(&problem, how, &solution, &err) == SW_OK;
+	sw_problem_clear(&problem);
+	if (!solved)
+		return false;
+	sum->found &= solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
+	sum->least_s += piece->times * (double)solution.lower_bound * COST_UNIT;
+	if (sum->found) {
+		ways_cost cost = cost_of_ways(j, piece, solution.assignment);
+		sum->most.kernels_s += piece->times * cost.kernels_s;
+		sum->most.messages_s += piece->times * cost.messages_s;
+	}
+	sw_solution_clear(&solution);
+	return true;
+}
+
+static between with_weights(const joint *j, double weight, double of_messages, effort how_long,
+                            int threads)
+{
+	between b = {.least_s = weight * j->rest_s, .found = true, .most = {.kernels_s = j->rest_s}};
+	sw_solve_options how = {.work_limit = how_long.work / j->n_pieces,
 	                        .gap = how_long.gap,
 	                        .threads = threads,
 	                        .quiet = true};
-	if (sw_solve(&problem, &how, &solution, &err) == SW_OK) {
-		b.found = solution.answer == SW_SOLVED_OPTIMAL ||
-		          solution.answer == SW_SOLVED_FEASIBLE;
-		b.least_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
-		if (b.found)
-			b.most = cost_of_ways(j, solution.assignment);
-		sw_solution_clear(&solution);
-	}
-	sw_problem_clear(&problem);
+	for (int32_t i = 0; i < j->n_pieces; i++)
+		if (!add_piece(j, &j->pieces[i], weight, of_messages, &how, &b))
+			return (between){0};
 	return b;
 }
 

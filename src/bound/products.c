@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_WAYS 1000 /* of one op */
-
 bool sw_bound_parts(const sw_cluster *cluster, int32_t *level)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)
@@ -100,20 +98,20 @@ static void keep(const enumeration *e, sw_arena *arena, sw_product_kind *product
 		product->least_s = fmin(product->least_s, ways[i].kernels_s);
 }
 
-bool sw_bound_product(division *d, int32_t level, bool coarse, sw_id op, const sw_rule *rule,
+bool sw_bound_product(division *d, int32_t level, ways_choice of, sw_id op, const sw_rule *rule,
                       sw_arena *arena, sw_product_kind *product)
 {
 	division saved = *d;
 	division_begin(d, op, rule);
 	enumeration *e = sw_alloc(sizeof(*e));
-	*e = (enumeration){.d = d, .n_others = coarse ? 1 : 3, .at = {.copies = 1}};
-	if (!coarse)
+	*e = (enumeration){.d = d, .n_others = of.coarse ? 1 : 3, .at = {.copies = 1}};
+	if (!of.coarse)
 		e->at.passes[0] = e->at.passes[1] = 1;
 	for (int32_t f = 0; f < MAX_FACTORS; f++)
 		e->at.parts[f] = 1;
 	split_primes(e, level);
 	bool few = rule->n_factors <= MAX_FACTORS &&
-	           number_of_ways(e, d->n + e->n_others - 1) <= MAX_WAYS;
+	           number_of_ways(e, d->n + e->n_others - 1) <= of.most;
 	if (few) {
 		memcpy(d->primes, e->inner, sizeof(d->primes));
 		d->n_primes = e->n_inner;

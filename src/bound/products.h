@@ -27,12 +27,20 @@ typedef struct sw_product_kind {
 	const sw_product_way *ways;
 } sw_product_kind;
 
+/* Which ways are found: coarse ones, or all; and of products that have at most so many. */
+typedef struct ways_choice {
+	bool coarse;
+	int32_t most; /* up to MAX_WAYS */
+} ways_choice;
+
+#define MAX_WAYS 1000 /* of one op */
+
 /* Whether all parts of the outermost level that has several are alike, so that messages between
  * them are bounded; *level: that level. */
 bool sw_bound_parts(const sw_cluster *cluster, int32_t *level);
 /* Find the ways of the op, a dot or a convolution; false: there are too many. d: as for its
  * kernels, with microbatches and attention set. O(ways). */
-bool sw_bound_product(division *d, int32_t level, bool coarse, sw_id op, const sw_rule *rule,
+bool sw_bound_product(division *d, int32_t level, ways_choice of, sw_id op, const sw_rule *rule,
                       sw_arena *arena, sw_product_kind *product);
 
 #endif
