@@ -503,11 +503,31 @@ static sw_status open_wave(sw_grid_search *x, size_t number)
 	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 3));
 }
 
+/* Return the step that the mesh's quickest plan without a memory limit is expected to take: less than
+ * its plan that fits by as much as the model says. 0: no plan of the mesh fits. */
+static double without_limit_s(const sw_mesh_entry *e)
+{
+	bool played = e->line.feasible && e->line.bound_s == 0;
+	return played ? e->line.step_time_s * fmin(e->unconstrained.model_s / e->best_s, 1) : 0;
+}
+
+/* Add the meshes of the program as it is that would be behind the incumbent if they had all the memory
+ * that they can use. A program that computes again, or in microbatches, is no quicker. */
+static void add_behind(const sw_search *s, sw_mesh_set *behind)
+{
+	const sw_variant *first = sw_search_variant(s, 0);
+	double limit_s = s->asked.limits->saving_behind * sw_search_best_s(s);
+	for (size_t i = 0; i < first->entries.len; i++)
+		if (without_limit_s(&first->entries.data[i]) > limit_s)
+			sw_mesh_set_put(behind, first->entries.data[i].number, true);
+}
+
 /* Leave out the meshes that are far behind in the program as it is, or in the best variant. */
 static void want_meshes(const sw_search *s, sw_mesh_set *wanted)
 {
 	sw_mesh_set behind = {0};
 	sw_mesh_set_add(&behind, &sw_search_variant(s, 0)->meshes.behind);
+	add_behind(s, &behind);
 	if (sw_search_has_incumbent(s))
 		sw_mesh_set_add(&behind,
 		                &sw_search_variant(s, s->incumbent.variant)->meshes.behind);
