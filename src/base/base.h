@@ -90,8 +90,8 @@ void sw_set_out_of_memory(sw_out_of_memory_handler *handler);
  * system, because a planner allocates much and often. Has an effect with glibc only. */
 void sw_memory_keep(void);
 
-/* Allocate zeroed, 64-byte aligned memory, to be freed by free(). sw_try_alloc returns NULL when
- * the system refuses. */
+/* Allocate zeroed memory, to be freed by free(). What sw_try_alloc returns is 64-byte aligned; NULL: the
+ * system refuses. What sw_alloc returns is aligned so if it is larger than a KiB, else as malloc aligns. */
 void *sw_try_alloc(size_t bytes);
 void *sw_alloc(size_t bytes);
 /* Set *product to a * b. Return false, and leave *product untouched, if the product does not fit.

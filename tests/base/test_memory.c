@@ -5,13 +5,17 @@
 static void allocations_are_zeroed_and_aligned(void **state)
 {
 	(void)state;
-	static const size_t sizes[] = {0, 1, 63, 64, 65, 4096, 1 << 20};
-	for (size_t i = 0; i < SW_COUNT(sizes); i++) {
-		unsigned char *data = sw_alloc(sizes[i]);
+	static const size_t sizes[] = {0, 1, 63, 64, 65, 1032, 1033, 4096, 1 << 20};
+	for (size_t i = 0; i < 2 * SW_COUNT(sizes); i++) {
+		size_t bytes = sizes[i / 2];
+		unsigned char *data = i % 2 ? sw_alloc(bytes) : sw_try_alloc(bytes);
 		assert_non_null(data);
-		assert_int_equal((uintptr_t)data % 64, 0);
-		for (size_t k = 0; k < sizes[i]; k++)
+		assert_int_equal((uintptr_t)data % (i % 2 && bytes < 1033 ? 16 : 64), 0);
+		/* what was freed full is zeroed when it is handed out again */
+		for (size_t k = 0; k < bytes; k++) {
 			assert_int_equal(data[k], 0);
+			((volatile unsigned char *)data)[k] = 0xff;
+		}
 		free(data);
 	}
 }
