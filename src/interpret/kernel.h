@@ -146,6 +146,7 @@ struct sw_plan_op {
 		sw_binary_fn *binary;
 		sw_ternary_fn *ternary;
 		const struct sw_reduce_loops *reduce;
+		int64_t tile_bytes; /* of SW_ALIASING_TILE: the workspace */
 	} impl;
 };
 

@@ -4,20 +4,30 @@
 #include "interpret/team.h"
 #include "interpret/tile.h"
 
-bool sw_tile_can_run(const sw_program *program, const sw_op *op, const char **why)
+/* Return the workspace of a fusion that runs tile by tile; -1: it does not. */
+static int64_t tile_bytes(const sw_program *program, const sw_op *op, const char **why)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
 	*why = "no fusion";
-	bool can = op->opcode == SW_OP_FUSION && sw_tile_plan_new(program, op, &arena, why);
+	const sw_tile_plan *tiles =
+		op->opcode == SW_OP_FUSION ? sw_tile_plan_new(program, op, &arena, why) : NULL;
+	int64_t bytes = tiles ? sw_workspace_elements(sw_tile_workspace_bytes(tiles), SW_U8) : -1;
 	sw_arena_clear(&arena);
-	return can;
+	return bytes;
+}
+
+bool sw_tile_can_run(const sw_program *program, const sw_op *op, const char **why)
+{
+	return tile_bytes(program, op, why) >= 0;
 }
 
 bool sw_prepare_fusion(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	const char *why;
-	if (sw_tile_can_run(program, op, &why)) {
+	int64_t bytes = tile_bytes(program, op, &why);
+	if (bytes >= 0) {
+		plan->impl.tile_bytes = bytes;
 		plan->kernel.run = sw_kernel_tile;
 		plan->kernel.aliasing = SW_ALIASING_TILE;
 		plan->kernel.workspace = sw_workspace_tile;
@@ -32,14 +42,9 @@ bool sw_prepare_fusion(const sw_program *program, const sw_op *op, sw_plan_op *p
 
 int64_t sw_workspace_tile(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
-	sw_arena arena;
-	const char *why;
-	(void)plan;
-	sw_arena_init(&arena);
-	sw_tile_plan *tiles = sw_tile_plan_new(program, op, &arena, &why);
-	int64_t bytes = tiles ? sw_workspace_elements(sw_tile_workspace_bytes(tiles), SW_U8) : 0;
-	sw_arena_clear(&arena);
-	return bytes;
+	(void)program;
+	(void)op;
+	return plan->impl.tile_bytes;
 }
 
 const uint64_t *sw_tile_over(const sw_program *program, const sw_op *op, sw_arena *arena)
