@@ -2,6 +2,7 @@
 #include "pipelined/stage_store.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* A program with a rematerialisation, in so many microbatches; 0: not in a loop. */
@@ -22,6 +23,13 @@ typedef struct stored_slice {
 	char grid[48];
 } stored_slice;
 
+/* Paths within a slice, of which one search at a time makes use. */
+typedef struct stored_paths {
+	const sw_cluster *slice;
+	sw_path_store *paths;
+	bool taken;
+} stored_paths;
+
 typedef struct stored_seconds {
 	const sw_program *looped;
 	int64_t n_devices;
@@ -38,6 +46,8 @@ struct sw_stage_store {
 	SW_VEC(stored_slice) slices;
 	SW_VEC(stored_seconds) seconds;
 	SW_VEC(sw_stored_plan *) plans;
+	pthread_mutex_t taking_paths;
+	SW_VEC(stored_paths) paths;
 };
 
 /* A stage has the layers that it reads, and no others. */
@@ -57,6 +67,7 @@ sw_status sw_stage_store_new(const sw_pipelined_request *request, sw_stage_store
                              sw_error *err)
 {
 	sw_stage_store *s = *store = sw_alloc(sizeof(*s));
+	pthread_mutex_init(&s->taking_paths, NULL);
 	s->request = request;
 	s->start_s = sw_now_s();
 	s->sidecar = request->sidecar;
@@ -89,6 +100,10 @@ void sw_stage_store_free(sw_stage_store *s)
 	}
 	for (size_t i = 0; i < s->seconds.len; i++)
 		free(s->seconds.data[i].op_s);
+	for (size_t i = 0; i < s->paths.len; i++)
+		sw_path_store_free(s->paths.data[i].paths);
+	sw_vec_clear(&s->paths);
+	pthread_mutex_destroy(&s->taking_paths);
 	sw_vec_clear(&s->seconds);
 	sw_vec_clear(&s->plans);
 	sw_vec_clear(&s->programs);
@@ -214,6 +229,32 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 	return SW_OK;
 }
 
+/* ---- paths ------------------------------------------------------------------------------- */
+
+/* Take the paths within a slice that earlier searches found, as far as no other search makes use of
+ * them at the moment. */
+static sw_path_store *take_paths(sw_stage_store *s, const sw_cluster *slice)
+{
+	size_t i = 0;
+	pthread_mutex_lock(&s->taking_paths);
+	while (i < s->paths.len && (s->paths.data[i].taken || s->paths.data[i].slice != slice))
+		i++;
+	if (i == s->paths.len)
+		sw_vec_push(&s->paths, ((stored_paths){slice, sw_path_store_new(slice), false}));
+	s->paths.data[i].taken = true;
+	sw_path_store *taken = s->paths.data[i].paths;
+	pthread_mutex_unlock(&s->taking_paths);
+	return taken;
+}
+
+static void give_back_paths(sw_stage_store *s, const sw_path_store *paths)
+{
+	pthread_mutex_lock(&s->taking_paths);
+	for (size_t i = 0; i < s->paths.len; i++)
+		s->paths.data[i].taken &= s->paths.data[i].paths != paths;
+	pthread_mutex_unlock(&s->taking_paths);
+}
+
 /* ---- plans ------------------------------------------------------------------------------- */
 
 static uint64_t nameless_key(const sw_stage_planning *how)
@@ -330,7 +371,9 @@ static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int besid
 	sw_map passes = {0};
 	sw_stage_passes_by_name(how->step, how->cut, &passes);
 	own.passes = &passes;
+	own.paths = take_paths(s, how->slice);
 	out->status = make_plan(s, how, &own, &out->plan, &out->err);
+	give_back_paths(s, own.paths);
 	sw_map_clear(&passes);
 	if (grid && out->status == SW_OK && !*grid)
 		keep_grid(out->plan, grid);

@@ -269,7 +269,7 @@ typedef struct sw_search {
 	/* owned, where there is a time limit: other searches may be begun that need them, too */
 	SW_VEC(sw_written *) written;
 	sw_saving_grid *saving_grid; /* owned; NULL: not made yet, or lent */
-	sw_path_store *paths;
+	sw_path_store *paths; /* borrowed */
 	sw_solved *solved;
 	double start_s, end_s; /* of sw_now_s, when its time is over; INFINITY: never */
 	bool timed_out;
@@ -278,7 +278,7 @@ typedef struct sw_search {
 	 * get all that is left of the time */
 	bool yields;
 	/* NULL, or another search that it is searched beside. That one lends the program, with the
-	 * choices that save memory, paths and solved, and has found what can be found: once the time is
+	 * choices that save memory, and what it solved, and has found what can be found: once the time is
 	 * over nothing more is begun. */
 	struct sw_search *lender;
 	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */

@@ -145,7 +145,6 @@ void sw_search_clear(sw_search *s)
 		sw_program_free(s->undivided);
 		sw_sidecar_clear(&s->own_sidecar);
 		sw_saving_grid_free(s->saving_grid);
-		sw_path_store_free(s->paths);
 		sw_solved_free(s->solved);
 	}
 	sw_arena_clear(&s->arena);
@@ -201,7 +200,6 @@ const sw_search_limits *sw_search_limits_of(const sw_plan_options *options)
 
 static sw_status prepare(sw_search *s, const sw_plan_request *r)
 {
-	s->paths = sw_path_store_new(r->cluster);
 	s->solved = sw_solved_new();
 	SW_TRY(sw_rewrite_canonical(r->program, &s->canonical, s->err));
 	return give_forms(s);
@@ -209,7 +207,6 @@ static sw_status prepare(sw_search *s, const sw_plan_request *r)
 
 static void borrow(sw_search *s, const sw_search *lender)
 {
-	s->paths = lender->paths;
 	s->solved = lender->solved;
 	s->canonical = lender->canonical;
 	s->forms = lender->forms;
@@ -228,6 +225,7 @@ sw_status sw_search_begin(sw_search *s, const sw_plan_request *r, double end_s,
 	                           .sidecar = r->sidecar,
 	                           .cluster = r->cluster,
 	                           .program_path = r->path},
+	                 .paths = options->paths,
 	                 .start_s = sw_now_s(),
 	                 .end_s = end_s,
 	                 .lender = lender,
@@ -473,12 +471,31 @@ static sw_status plan_listed(const sw_plan_request *r, sw_plan **plan, sw_error 
 	return SW_OK;
 }
 
+/* Make all searches that the options ask for, which share the paths that they find. */
+static sw_status search_all(const sw_plan_request *r, sw_plan **plan, sw_error *err)
+{
+	const sw_plan_options *options = r->options;
+	bool both = options->strategy.kind == SW_PLAN_AUTO && options->strategy.owners,
+	     shares = may_share(options, r->cluster);
+	sw_plan_options half = *options;
+	half.time_limit_s /= shares ? 2 : 1;
+	const sw_plan_request one = with_options(r, &half);
+	double end_s = sw_search_end_s(&half);
+	SW_TRY((both ? search_both : search_one)(&one, plan, err));
+	if (options->allows_stale && r->cluster->n_devices > 1)
+		try_stale(r, plan);
+	sw_search_try_apart(*plan, options, end_s);
+	if (shares)
+		try_unequal(&one, plan);
+	return SW_OK;
+}
+
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
-	const sw_plan_request r = {program, program_path, sidecar, cluster, options};
-	bool both = options->strategy.kind == SW_PLAN_AUTO && options->strategy.owners;
+	sw_plan_options own = *options;
+	const sw_plan_request r = {program, program_path, sidecar, cluster, &own};
 	*plan = NULL;
 	if (options->allows_stale && options->strategy.kind != SW_PLAN_AUTO)
 		return sw_fail(err, SW_ERR_INPUT,
@@ -486,16 +503,10 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		               "strategies say it themselves, as ps:stale=4 does");
 	if (options->sharing == SW_SHARES_LISTED)
 		return plan_listed(&r, plan, err);
-	bool shares = may_share(options, cluster);
-	sw_plan_options half = *options;
-	half.time_limit_s /= shares ? 2 : 1;
-	const sw_plan_request one = with_options(&r, &half);
-	double end_s = sw_search_end_s(&half);
-	SW_TRY((both ? search_both : search_one)(&one, plan, err));
-	if (options->allows_stale && cluster->n_devices > 1)
-		try_stale(&r, plan);
-	sw_search_try_apart(*plan, options, end_s);
-	if (shares)
-		try_unequal(&one, plan);
-	return SW_OK;
+	if (!options->paths)
+		own.paths = sw_path_store_new(cluster);
+	sw_status status = search_all(&r, plan, err);
+	if (!options->paths)
+		sw_path_store_free(own.paths);
+	return status;
 }

@@ -127,6 +127,9 @@ typedef struct sw_plan_options {
 	double *uncertified;
 	/* NULL: there is none. Not asked within a time limit. */
 	const sw_plan_rival *rival;
+	/* Paths of the cluster that earlier searches found, to which this one adds: nothing else may use
+	 * them meanwhile. NULL: it begins with none. The plan does not depend on them. */
+	sw_path_store *paths;
 	/* End the search once some plan fits: whether one does is all that is asked. */
 	bool any;
 } sw_plan_options;

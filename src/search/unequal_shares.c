@@ -327,6 +327,7 @@ sw_status sw_search_shares(const sw_plan_request *r, double limit_s, sw_plan **p
 	s.options.sharing = SW_SHARES_EQUAL;
 	s.options.allows_stale = false;
 	s.options.least = NULL;
+	s.options.paths = NULL; /* those of the part are others */
 	s.options.time_limit_s /= s.is_list ? 1 : MOST_TRIED;
 	if (options->strategy.kind == SW_PLAN_AUTO)
 		s.options.strategy.owners = SW_OWNERS_NONE;

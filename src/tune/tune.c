@@ -22,6 +22,7 @@ typedef struct tuning {
 	/* scores of new trials by the simulator that had not seen them; NAN: of a builder */
 	SW_VEC(double) foresight;
 	sw_ranker *ranker;
+	sw_path_store *paths; /* which all trials share */
 	double start_s;
 	sw_progress progress;
 	sw_error *err;
@@ -59,6 +60,7 @@ static sw_status plan_ways(const tuning *t, const sw_ways *ways, sw_plan **plan,
 	options.autodist = false;
 	options.quiet = true;
 	options.least = NULL;
+	options.paths = t->paths;
 	options.time_limit_s = isfinite(left_s(t)) ? fmax(left_s(t), 0.1) : 0;
 	sw_status status = sw_plan_make(t->program, t->path, t->out->space.sidecar,
 	                                t->out->space.cluster, &options, plan, err);
@@ -486,6 +488,7 @@ sw_status sw_tune(const sw_program *program, const char *program_path, const sw_
 	                          options->plan.n_allowed_codecs, options->plan.allowed_codecs,
 	                          err));
 	sw_trials_init(&tuned->trials);
+	t.paths = sw_path_store_new(tuned->space.cluster);
 	tuned->space.setting = setting_of(cluster, &options->plan);
 	tuned->space.gathers = options->plan.microbatches <= 1;
 	t.group = sw_tune_group(tuned->space.program_hash, tuned->space.setting,
@@ -498,6 +501,7 @@ sw_status sw_tune(const sw_program *program, const char *program_path, const sw_
 	if (status == SW_OK)
 		note_alternatives(&t);
 	sw_ranker_free(t.ranker);
+	sw_path_store_free(t.paths);
 	sw_map_clear(&t.tried);
 	sw_vec_clear(&t.foresight);
 	if (status != SW_OK)

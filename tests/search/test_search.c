@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 {
@@ -51,6 +52,42 @@ static void the_model_agrees_with_the_partitioned_program(void **state)
 		}
 		close_planned(&p);
 	}
+}
+
+/* The file of the plan of all meshes, with these paths. The caller frees it. */
+static char *file_with_paths(planned *p, sw_path_store *paths)
+{
+	char path[] = "/tmp/sw-search-XXXXXX", *text;
+	sw_error err = {0};
+	size_t length;
+	int file = mkstemp(path);
+	assert_true(file >= 0);
+	close(file);
+	plan_under(p, (sw_plan_options){.quiet = true, .remat = "none", .paths = paths}, "auto");
+	check(sw_plan_write(p->plan, path, &err), &err);
+	check(sw_file_read(path, &text, &length, &err), &err);
+	unlink(path);
+	return text;
+}
+
+/* A plan is the same with the paths that another search found, and leaves none of them in it. */
+static void paths_of_other_searches_change_no_plan(void **state)
+{
+	(void)state;
+	planned p;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	sw_path_store *paths = sw_path_store_new(&p.cluster);
+	plan_under(&p, (sw_plan_options){.quiet = true, .paths = paths}, "zero3");
+	char *own = file_with_paths(&p, NULL), *first = file_with_paths(&p, paths),
+	     *second = file_with_paths(&p, paths);
+	sw_path_store_free(paths);
+	assert_null(p.plan->paths);
+	assert_string_equal(first, own);
+	assert_string_equal(second, own);
+	free(own);
+	free(first);
+	free(second);
+	close_planned(&p);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -309,6 +346,7 @@ int main(void)
 		cmocka_unit_test(the_scope_counts_the_splits_left_out),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy),
 		cmocka_unit_test(the_model_agrees_with_the_partitioned_program),
+		cmocka_unit_test(paths_of_other_searches_change_no_plan),
 		cmocka_unit_test(a_limit_below_data_parallelism_leaves_other_plans),
 		cmocka_unit_test(a_limit_at_the_peak_changes_nothing),
 		cmocka_unit_test(an_impossible_limit_is_refused_clearly),
