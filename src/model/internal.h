@@ -86,6 +86,12 @@ double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
 
+/* ---- owner_places.c: who owns what -------------------------------------------------------- */
+
+/* Let the owners that nobody has named be others, where the device that owns most owns less then. The
+ * plan has an assignment of the model. O(ops + values + placing the variables). */
+void sw_place_owners(const sw_model *model, sw_plan *plan);
+
 /* ---- repeated_layers.c: tied layers ----------------------------------------------------- */
 
 /* Decisions, or materialised layouts, with equal keys are TIED: they are one node. */

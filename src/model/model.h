@@ -215,6 +215,7 @@ typedef enum sw_way_kind {
 typedef struct sw_way {
 	sw_way_kind kind;
 	int64_t owner; /* OWNED, ANY: the device */
+	bool open;     /* likewise: it is any device, and may be another once it is known what is owned */
 	bool proxy;    /* OWNED: all devices keep the parameter, the owner its moments */
 } sw_way;
 typedef struct sw_variable {

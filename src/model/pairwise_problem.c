@@ -373,4 +373,5 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 	}
 	plan->n_axes = m->mesh->n_axes;
 	memcpy(plan->axes, m->mesh->axes, sizeof(plan->axes));
+	sw_place_owners(m, plan);
 }

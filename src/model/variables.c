@@ -168,11 +168,12 @@ void sw_ways_serve(sw_variable *variables, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		any = any || variables[i].served;
 	for (uint32_t i = 0; any && i < n; i++) {
-		const sw_variable *with =
+		sw_variable *with =
 			variables[i].goes_with >= 0 ? &variables[variables[i].goes_with] : NULL;
-		if (with && with->served)
+		if (with && with->served) {
+			with->way.open = false;
 			variables[i].way = (sw_way){.kind = SW_WAY_OWNED, .owner = with->way.owner};
-		else if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
+		} else if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
 			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
 	}
 }

@@ -16,7 +16,8 @@ sw_ways_builder sw_ways_any, sw_ways_all_reduce, sw_ways_one, sw_ways_balanced, 
 	sw_ways_parallax, sw_ways_random;
 
 /* Give the variables for which `owned` holds an owner, so that the device that owns most owns little
- * (sw_place_evenly); what owners have already counts, and whether all devices keep the parameter stays. */
+ * (sw_place_evenly); what owners have already counts, and whether all devices keep the parameter stays.
+ * The owner is open: where the solver lets only some of them be owned, these are placed again. */
 typedef bool sw_variable_test(const sw_variable *variable);
 void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
                          sw_variable_test *owned);

@@ -29,8 +29,10 @@ void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
 		}
 	}
 	sw_place_evenly(bytes, count, load, devices, owner);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		variables[list[i]].way.owner = owner[i];
+		variables[list[i]].way.open = true;
+	}
 	free(bytes);
 	free(owner);
 	free(load);

@@ -106,12 +106,12 @@ sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err);
 sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
                             sw_served *served, sw_error *err);
 /* Let n servers, no more than owners, serve the variables in their owners' place. What an owner has
- * stays together: owners with most bytes of parameters first, each goes to the server that has
- * fewest bytes by then; servers are numbered by the first of their owners, so that of as many the
- * k-th is the k-th's. O(owners * (ports + n)). */
+ * stays together: owners are placed by their bytes of parameters so that the server that has most has
+ * few (sw_place_evenly); servers are numbered by the first of their owners, so that of as many the
+ * k-th is the k-th's. O(owners * (owners + ports + n)). */
 void sw_served_place(sw_served *served, int64_t n);
 /* Let n servers, no more than variables, share variables of so many bytes likewise, each by itself:
- * write the server of each. O(variables * n). */
+ * write the server of each. O(variables * (variables + n)). */
 void sw_served_share(const int64_t *bytes, size_t n_variables, size_t n, int64_t *server_of);
 
 #endif

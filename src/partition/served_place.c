@@ -1,6 +1,8 @@
 /* Which server serves which owner's variables, and what ranks send each other (served.h). */
 #include "partition/served.h"
 
+#include "base/even_placement.h"
+
 #include <stdlib.h>
 
 /* What an owner has, of all staleness; or a variable, whose number is that of its device. */
@@ -12,13 +14,6 @@ static int by_device(const void *a, const void *b)
 {
 	const owned *x = a, *y = b;
 	return (x->device > y->device) - (x->device < y->device);
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-	const owned *x = a, *y = b;
-	int order = (x->bytes < y->bytes) - (x->bytes > y->bytes);
-	return order ? order : by_device(a, b);
 }
 
 /* Write the owners into `list`, which has room for one per port; return how many there are. */
@@ -37,22 +32,6 @@ static size_t list_owners(const sw_served *served, owned *list)
 	return n;
 }
 
-/* At first a server without an owner counts as one without bytes, also if what others have is
- * empty. */
-static void share_out(owned *list, size_t n_owners, size_t n)
-{
-	int64_t *bytes = sw_alloc(sizeof(*bytes) * n);
-	for (size_t i = 0; i < n_owners; i++) {
-		size_t least = i < n ? i : 0;
-		for (size_t s = 0; s < n && i >= n; s++)
-			if (bytes[s] < bytes[least])
-				least = s;
-		list[i].group = (int64_t)least;
-		bytes[least] += list[i].bytes;
-	}
-	free(bytes);
-}
-
 /* Number the groups by the first of each list's entries, which are ordered by devices. */
 static void number_groups(owned *list, size_t n_owners, size_t n)
 {
@@ -67,13 +46,22 @@ static void number_groups(owned *list, size_t n_owners, size_t n)
 	free(number);
 }
 
-/* Let n groups have what is in the list, about equal bytes each, and order it by devices. */
+/* Let n groups have what is in the list, about equal bytes each, and order it by devices. Each entry
+ * counts as a byte more, so that no group has nothing. */
 static void group(owned *list, size_t n_owners, size_t n)
 {
-	qsort(list, n_owners, sizeof(*list), by_bytes);
-	share_out(list, n_owners, n);
+	int64_t *bytes = sw_alloc(sizeof(*bytes) * (n_owners + 1)),
+		*of = sw_alloc(sizeof(*of) * (n_owners + 1)), *load = sw_alloc(sizeof(*load) * n);
 	qsort(list, n_owners, sizeof(*list), by_device);
+	for (size_t i = 0; i < n_owners; i++)
+		bytes[i] = list[i].bytes + 1;
+	sw_place_evenly(bytes, n_owners, load, (int64_t)n, of);
+	for (size_t i = 0; i < n_owners; i++)
+		list[i].group = of[i];
 	number_groups(list, n_owners, n);
+	free(bytes);
+	free(of);
+	free(load);
 }
 
 void sw_served_share(const int64_t *bytes, size_t n_variables, size_t n, int64_t *server_of)
