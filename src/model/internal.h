@@ -86,6 +86,9 @@ double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
 
+/* Return the first candidate of b with the layouts of candidate i of a; -1: none (warm_starts.c). */
+int32_t sw_strategy_table_find(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b);
+
 /* ---- owner_places.c: who owns what -------------------------------------------------------- */
 
 /* Let the owners that nobody has named be others, where the device that owns most owns less then. The

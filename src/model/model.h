@@ -626,6 +626,19 @@ void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *p
  * problem hold no more. (reader_copies.c) */
 void sw_model_count_copies(sw_model *model, const sw_plan *nearby);
 
+/* ---- mixed_ways.c: each variable's ways from another mesh -------------------------------- */
+
+/* A model on whose mesh variables have any way, in the problem of which some are narrowed. */
+typedef struct sw_mixed_ways {
+	sw_model *model;      /* borrowed, as all that follows */
+	const int64_t **cost; /* per node: of all its strategies */
+	int32_t *of_decision; /* per decision: its variable; -1: of none */
+} sw_mixed_ways;
+void sw_mixed_ways_init(sw_mixed_ways *mixed, sw_model *model);
+/* Leave a variable what a mesh of the same atoms, whose model of the same memo has begun, leaves it, in
+ * place of what it had before. O(decisions + candidates of the variable, squared). */
+void sw_mixed_ways_give(sw_mixed_ways *mixed, uint32_t variable, const sw_model *uniform);
+
 /* ---- warm_starts.c: solutions carried from one mesh to another -------------------------- */
 
 /* A solution of one mesh: candidates, and layouts of materialised values. */

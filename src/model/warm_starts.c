@@ -47,8 +47,7 @@ static bool same_layouts(const sw_strategy_table *a, int32_t i, const sw_strateg
 	return true;
 }
 
-/* Return the first candidate of b with the layouts of candidate i of a; -1: none. */
-static int32_t find_candidate(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
+int32_t sw_strategy_table_find(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
 {
 	for (int32_t j = 0; j < b->n; j++)
 		if (same_layouts(a, i, b, j))
@@ -153,7 +152,7 @@ static bool apply_same(const sw_warm_start *start, const sw_model *model, int32_
 		if (assignment[decision->node] >= 0)
 			/* chosen already, for a tied decision of another layer */
 			continue;
-		assignment[decision->node] = find_candidate(
+		assignment[decision->node] = sw_strategy_table_find(
 			&tables[start->table[s]], start->choice[s], &tables[decision->table]);
 		if (assignment[decision->node] < 0)
 			return false;

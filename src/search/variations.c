@@ -8,6 +8,10 @@
  * from the best one on, other moves are made beside it, until none is quicker. So a pin of a
  * parameter hardly ever makes a step quicker.
  *
+ * Where variables may have any way, the solver's own choice of ways may be far behind one way for all, of
+ * which a schedule merges what is sent. So another descent begins in the quickest plan of one way for all:
+ * a move gives one variable the way that it has in another such plan, and ends in MIXED ways.
+ *
  * The work is bounded by `variation_ops`: large programs are not varied, small ones some dozen
  * times.
  */
@@ -22,7 +26,7 @@
 enum { LEAST_PLAYS = 10, TRIES_PER_PLAY = 4 };
 
 typedef struct rest_move {
-	int32_t node, strategy;
+	int32_t node, strategy; /* of a parameter at rest; in mixed ways: a variable, and whose way it gets */
 	double model_s;
 	int32_t *assignment; /* owned */
 } rest_move;
@@ -30,6 +34,9 @@ typedef struct rest_move {
 /* What is varied of a mesh: its model, with the moves that were made. */
 typedef struct varied_mesh {
 	sw_mesh_search *m;
+	bool mixes; /* each variable has the way of one of the uniform meshes */
+	sw_mixed_ways mixed;
+	size_t *way_of; /* [variables], owned: which */
 	double model_s; /* of its best assignment */
 	SW_VEC(rest_move) moves;
 } varied_mesh;
@@ -38,6 +45,8 @@ typedef struct variation {
 	sw_search *s;
 	varied_mesh *meshes;
 	size_t n;
+	sw_mesh_search **uniform; /* the meshes of one way for all, whose decisions are listed */
+	size_t n_uniform;
 	int64_t plays; /* that are left */
 } variation;
 
@@ -94,14 +103,33 @@ static bool is_listed(const varied_mesh *x, const int32_t *assignment)
 	return false;
 }
 
+/* Make a move, after which the solver is free to choose what is not fixed. */
+static void make_move(const variation *v, varied_mesh *x, int32_t node, int32_t strategy)
+{
+	if (!x->mixes) {
+		fix_node(x->m, node, strategy);
+		return;
+	}
+	x->way_of[node] = (size_t)strategy;
+	sw_mixed_ways_give(&x->mixed, (uint32_t)node, &v->uniform[strategy]->work.model);
+}
+
+/* List a move, if a plan with it comes near; the model is as it was then. */
 static void try_move(const variation *v, varied_mesh *x, int32_t node, int32_t strategy)
 {
-	sw_problem_node *of = &x->m->work.model.problem.nodes.data[node];
-	const int64_t *before = of->cost;
 	rest_move move = {.node = node, .strategy = strategy};
-	fix_node(x->m, node, strategy);
-	move.assignment = best_assignment(v->s, x->m, &move.model_s);
-	of->cost = before;
+	if (x->mixes) {
+		int32_t way = (int32_t)x->way_of[node];
+		make_move(v, x, node, strategy);
+		move.assignment = best_assignment(v->s, x->m, &move.model_s);
+		make_move(v, x, node, way);
+	} else {
+		sw_problem_node *of = &x->m->work.model.problem.nodes.data[node];
+		const int64_t *before = of->cost;
+		make_move(v, x, node, strategy);
+		move.assignment = best_assignment(v->s, x->m, &move.model_s);
+		of->cost = before;
+	}
 	if (move.assignment && move.model_s <= v->s->asked.limits->variation_near * x->model_s &&
 	    !is_listed(x, move.assignment))
 		sw_vec_push(&x->moves, move);
@@ -109,9 +137,38 @@ static void try_move(const variation *v, varied_mesh *x, int32_t node, int32_t s
 		free(move.assignment);
 }
 
+/* List the moves of mixed ways: of each variable, the ways that it has not, of the largest first. */
+static void list_ways(const variation *v, varied_mesh *x)
+{
+	const sw_variables *variables = &x->m->work.model.analysis->variables;
+	int64_t tries = TRIES_PER_PLAY * v->plays;
+	bool *seen = sw_alloc(variables->n + 1);
+	int32_t *best = best_assignment(v->s, x->m, &x->model_s);
+	clear_moves(x);
+	for (uint32_t k = 0; best && tries > 0 && k < variables->n; k++) {
+		uint32_t largest = UINT32_MAX;
+		for (uint32_t i = 0; i < variables->n; i++)
+			if (!seen[i] && (largest == UINT32_MAX ||
+			                 variables->list[i].bytes > variables->list[largest].bytes))
+				largest = i;
+		seen[largest] = true;
+		for (size_t u = 0; u < v->n_uniform; u++)
+			if (u != x->way_of[largest]) {
+				try_move(v, x, (int32_t)largest, (int32_t)u);
+				tries--;
+			}
+	}
+	free(seen);
+	free(best);
+}
+
 /* List the moves of a mesh: of each parameter, a few other layouts at rest. */
 static void list_moves(const variation *v, varied_mesh *x)
 {
+	if (x->mixes) {
+		list_ways(v, x);
+		return;
+	}
 	const sw_model *model = &x->m->work.model;
 	int32_t *best = best_assignment(v->s, x->m, &x->model_s);
 	bool *seen = sw_alloc(model->problem.nodes.len + 1);
@@ -219,7 +276,7 @@ static sw_status descend(variation *v)
 		    gain_s < s->asked.limits->variation_gain * before_s)
 			break;
 		const rest_move *made = &x->moves.data[s->incumbent.move - 1];
-		fix_node(x->m, made->node, made->strategy);
+		make_move(v, x, made->node, made->strategy);
 		list_moves(v, x);
 		status = enter_moves(v, x, v->plays);
 	}
@@ -240,26 +297,24 @@ static bool begin_mesh(variation *v, varied_mesh *x, sw_mesh_search *m)
 	return m->work.built;
 }
 
+/* Let each variable of the mesh begin in the way of the quickest of the uniform ones. */
+static void begin_mixed(const variation *v, varied_mesh *x, size_t quickest)
+{
+	uint32_t n = x->m->work.model.analysis->variables.n;
+	x->mixes = true;
+	x->way_of = sw_alloc(sizeof(*x->way_of) * (n + 1));
+	sw_mixed_ways_init(&x->mixed, &x->m->work.model);
+	for (uint32_t i = 0; i < n; i++)
+		make_move(v, x, (int32_t)i, (int32_t)quickest);
+}
+
 static void end_mesh(varied_mesh *x)
 {
 	clear_moves(x);
+	free(x->way_of);
 	sw_vec_clear(&x->moves);
 	sw_plan_sketch_free(x->m->sketch);
 	x->m->sketch = NULL;
-}
-
-static sw_status vary_wave(sw_search *s, int64_t plays)
-{
-	sw_search_wave *w = s->wave;
-	variation v = {.s = s, .plays = plays};
-	v.meshes = sw_alloc(sizeof(*v.meshes) * (w->queue.n + 1));
-	for (size_t i = 0; i < w->queue.n; i++)
-		v.n += begin_mesh(&v, &v.meshes[v.n], &w->queue.storage[i]);
-	sw_status status = v.n > 0 ? descend(&v) : SW_OK;
-	for (size_t i = 0; i < v.n; i++)
-		end_mesh(&v.meshes[i]);
-	free(v.meshes);
-	return status;
 }
 
 /* May a variation of the plan on a line of the alternatives be much quicker than the incumbent? It
@@ -273,13 +328,109 @@ static bool may_win(const sw_search *s, const sw_alternative *line)
 	       line->compute_s < (1 - limits->variation_waits) * best_s;
 }
 
-/* Want the meshes of which a variation may win; those with equal plans count once. */
+/* Has each variable its own way on the mesh? */
+static bool has_own_ways(const sw_mesh *mesh)
+{
+	return mesh->n_axes > 0 && mesh->use[0]->ways == SW_WAYS_OWN;
+}
+
+static const sw_alternative *line_of(const sw_search *s, const sw_mesh_search *m)
+{
+	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry].line;
+}
+
+/* Is the plan on a line that of a mesh which is varied already? */
+static bool is_repeated(const variation *v, const sw_alternative *line)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		const sw_alternative *other = line_of(v->s, v->meshes[i].m);
+		if (other->step_time_s == line->step_time_s && other->compute_s == line->compute_s)
+			return true;
+	}
+	return false;
+}
+
+/* Do all variables have one way on the mesh, over the axes of the other one? */
+static bool is_uniform(const sw_mesh *mesh, const sw_mesh *own)
+{
+	bool same = own && mesh != own && mesh->n_axes == own->n_axes && !mesh->copied && !mesh->search;
+	for (int32_t i = 0; same && i < mesh->n_axes; i++)
+		same = mesh->axes[i].atoms == own->axes[i].atoms;
+	return same;
+}
+
+/* List the decisions of the meshes of one way for all; return the quickest of those that a variation
+ * may make quicker than the incumbent, and that are quicker than the own ways; SIZE_MAX: there is none. */
+static size_t list_uniform(variation *v, const sw_mesh_search *own)
+{
+	sw_search_wave *w = v->s->wave;
+	size_t quickest = SIZE_MAX;
+	double least_s = line_of(v->s, own)->feasible ? line_of(v->s, own)->step_time_s : INFINITY;
+	for (size_t i = 0; i < w->queue.n; i++) {
+		sw_mesh_search *m = &w->queue.storage[i];
+		const sw_watch watch = {.progress = &w->progress, .mesh = m->mesh->name};
+		const sw_alternative *line = line_of(v->s, m);
+		if (!is_uniform(m->mesh, own->mesh))
+			continue;
+		if (!m->work.listed) {
+			m->attempt = m->first_attempt = 0;
+			sw_mesh_search_list(m, w, &watch);
+		}
+		if (may_win(v->s, line) && line->step_time_s < least_s) {
+			least_s = line->step_time_s;
+			quickest = v->n_uniform;
+		}
+		v->uniform[v->n_uniform++] = m;
+	}
+	return quickest;
+}
+
+static sw_status vary_wave(sw_search *s, int64_t plays)
+{
+	sw_search_wave *w = s->wave;
+	variation v = {.s = s, .plays = plays};
+	sw_mesh_search *own = NULL;
+	v.meshes = sw_alloc(sizeof(*v.meshes) * (w->queue.n + 1));
+	v.uniform = sw_alloc(sizeof(*v.uniform) * (w->queue.n + 1));
+	for (size_t i = 0; i < w->queue.n; i++) {
+		sw_mesh_search *m = &w->queue.storage[i];
+		own = has_own_ways(m->mesh) ? m : own;
+		if (!has_own_ways(m->mesh) && may_win(s, line_of(s, m)) && !is_repeated(&v, line_of(s, m)))
+			v.n += begin_mesh(&v, &v.meshes[v.n], m);
+	}
+	if (own) {
+		size_t quickest = list_uniform(&v, own);
+		bool begins = quickest != SIZE_MAX || may_win(s, line_of(s, own));
+		if (begins && begin_mesh(&v, &v.meshes[v.n], own) && ++v.n && quickest != SIZE_MAX)
+			begin_mixed(&v, &v.meshes[v.n - 1], quickest);
+	}
+	sw_status status = v.n > 0 ? descend(&v) : SW_OK;
+	for (size_t i = 0; i < v.n; i++)
+		end_mesh(&v.meshes[i]);
+	free(v.meshes);
+	free(v.uniform);
+	return status;
+}
+
+/* Want the meshes of which a variation may win; those with equal plans count once. Where variables may have
+ * any way, want those of one way for all, too. */
 static void want_near(const sw_search *s, sw_variant *v)
 {
+	const sw_mesh *own = NULL;
+	bool any = false;
 	sw_mesh_set_reset(&v->meshes.wanted, false);
 	for (size_t i = 0; i < v->entries.len; i++) {
 		const sw_mesh_entry *e = &v->entries.data[i];
-		if (may_win(s, &e->line) && !e->mesh.untied && !sw_variant_wants_equal(v, i, e))
+		if (e->mesh.untied)
+			continue;
+		own = has_own_ways(&e->mesh) ? &e->mesh : own;
+		any = any || may_win(s, &e->line);
+		if (may_win(s, &e->line) && !sw_variant_wants_equal(v, i, e))
+			sw_mesh_set_put(&v->meshes.wanted, e->number, true);
+	}
+	for (size_t i = 0; any && own && i < v->entries.len; i++) {
+		const sw_mesh_entry *e = &v->entries.data[i];
+		if (!e->mesh.untied && (&e->mesh == own || is_uniform(&e->mesh, own)))
 			sw_mesh_set_put(&v->meshes.wanted, e->number, true);
 	}
 }

@@ -1,6 +1,7 @@
 /* Plans of which single parameters get other layouts at rest, judged by their played steps. */
 #include "planned/planned.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "search/search.h"
@@ -40,10 +41,45 @@ static void a_variation_that_merges_better_is_found(void **state)
 	close_planned(&p);
 }
 
+/* The schedule merges what variables send in one way, and hides what some send in another: the quickest plan
+ * mixes ways, and the solver, which sees neither, finds it only from a plan of one way for all. */
+static void ways_are_mixed_from_the_quickest_of_one_way_for_all(void **state)
+{
+	(void)state;
+	static const char *const programs[] = {"ncf-tiny", "gpt-tiny"};
+	for (size_t k = 0; k < SW_COUNT(programs); k++) {
+		planned p;
+		double steps[3], uniform_s = INFINITY;
+		sw_search_limits limits = sw_search_default_limits;
+		sw_plan_options options = {.remat = "none",
+		                           .microbatches = 1,
+		                           .threads = 1,
+		                           .quiet = true,
+		                           .limits.search = &limits};
+		open_fixture(programs[k], "lab-4x1.yaml", &p);
+		for (int i = 0; i < 3; i++) {
+			limits.variation_ops = i == 0 ? 0 : sw_search_default_limits.variation_ops;
+			options.threads = i == 2 ? 2 : 1;
+			steps[i] = plan_under(&p, options, "ways");
+			for (size_t a = 0; i == 0 && a < p.plan->alternatives.len; a++)
+				if (p.plan->alternatives.data[a].feasible &&
+				    p.plan->alternatives.data[a].bound_s == 0)
+					uniform_s = fmin(uniform_s,
+					                 p.plan->alternatives.data[a].step_time_s);
+		}
+		assert_true(steps[0] == uniform_s);
+		if (steps[1] >= 0.95 * uniform_s || steps[2] != steps[1])
+			fail_msg("%s: %g s with ways mixed, %g s with two threads, %g s without",
+			         programs[k], steps[1], steps[2], uniform_s);
+		close_planned(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_variation_that_merges_better_is_found),
+		cmocka_unit_test(ways_are_mixed_from_the_quickest_of_one_way_for_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
