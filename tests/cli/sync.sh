@@ -73,6 +73,19 @@ echo '- {variable: "*", way: any}' | ways
 plan_ways
 expect 0 "" "$sw" verify "$scratch/a.plan"
 
+# Balanced owners are balanced among what is owned, whatever way all else may have; by number they are
+# where the file says.
+printf -- '- {variable: "*", way: any}\n- {variable: "*.b", way: ps}\n' | ways
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds 'j["owners"]["most_bytes"] < 1.15 * j["owners"]["least_bytes"]'
+printf -- '- {variable: "*", way: any}\n- {variable: "*.b", way: ps, owner: 3}\n' | ways
+plan_ways
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds 'j["owners"]["device"] == 3'
+holds '{v["owner"] for v in j["variables"] if v["name"].endswith(".b")} == {3}'
+
 # Ways change those of a strategy.
 echo '- {variable: "params.embed.*", way: all-reduce}' | ways
 plan_ways --strategy ps:balanced

@@ -26,7 +26,8 @@ try() {
 				complain "$1 on $2: $ours s by any way, $one s with way: $way"
 		done
 	done
-	for strategy in dp zero1 zero3 ps ps:balanced ps:balanced,proxy ps:partitioned parallax; do
+	for strategy in dp zero1 zero3 ps ps:balanced ps:balanced,proxy ps:partitioned ps:uneven parallax \
+		allreduce:chunk=1 allreduce:chunk=8 allreduce:partitioned horovod:merge=1MiB; do
 		one=$(step "$1" "$2" --strategy $strategy)
 		awk "BEGIN { exit !($any <= ${one:-1} * (1 + 1e-9)) }" ||
 			complain "$1 on $2: $any s by any way, $one s under $strategy"
@@ -37,6 +38,8 @@ try ncf-tiny lab-4x1
 try gpt-tiny lab-4x1
 try lstm-lm-tiny lab-4x1
 try mlp local-2x2
+try vgg-tiny lab-unequal
+try ncf-tiny autodist-b10
 
 # Gradients of rows that travel as indices and rows are those that are made whole: the same losses.
 losses() {
