@@ -52,7 +52,10 @@ sw_fullest sw_fullest_device(const sw_program *program, int64_t enough_bytes)
 	qsort(classes.data, classes.len, sizeof(*classes.data), by_live_bytes);
 	size_t placed = SW_MAX(PLACED_CLASSES, PLACED_OPS / (program->ops.len + 1));
 	for (size_t i = 0; i < classes.len && i < placed; i++) {
-		int64_t d = classes.data[i].device, bytes = arena_bytes(program, d, enough_bytes);
+		/* what is no more than the largest so far needn't be known more closely */
+		int64_t d = classes.data[i].device,
+			bytes = arena_bytes(program, d,
+		                            SW_MAX(enough_bytes, fullest.arena_bytes));
 		if (bytes > fullest.arena_bytes)
 			fullest = (sw_fullest){d, bytes};
 	}

@@ -108,17 +108,31 @@ static bool visit(const packer *p, const placed *b, int64_t bytes, gap *g)
 	return true;
 }
 
-/* Skip eight buffers at once if none of them overlaps, which is the common case. */
+/* Return eight bytes as one number, of which the byte i is bits 8 i to 8 i + 7. */
+static uint64_t eight_bytes(const uint8_t *bytes)
+{
+	uint64_t eight;
+	memcpy(&eight, bytes, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	eight = __builtin_bswap64(eight);
+#endif
+	return eight;
+}
+
+/* Go from one buffer that overlaps to the next: most do not, and eight of these are skipped at once. */
 static bool visit_block(const packer *p, size_t from, const uint8_t *overlaps, int64_t bytes,
                         gap *g)
 {
 	size_t n = SW_MIN(p->n_placed - from, (size_t)BLOCK);
 	for (size_t i = 0; i < n; i += 8) {
-		uint64_t some;
-		memcpy(&some, &overlaps[i], 8);
-		for (size_t k = i; some && k < SW_MIN(i + 8, n); k++)
-			if (overlaps[k] && !visit(p, &p->by_offset[from + k], bytes, g))
+		uint64_t some = eight_bytes(&overlaps[i]);
+		if (n - i < 8)
+			some &= (UINT64_C(1) << 8 * (n - i)) - 1;
+		for (; some; some &= some - 1) {
+			size_t k = i + (size_t)__builtin_ctzll(some) / 8;
+			if (!visit(p, &p->by_offset[from + k], bytes, g))
 				return false;
+		}
 	}
 	return true;
 }
