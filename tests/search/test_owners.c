@@ -89,7 +89,7 @@ static void check_fixture(const char *fixture, const char *cluster, bool runs)
 	close_planned(&p);
 }
 
-/* And what each device holds is known without its program. */
+/* What each device holds is known without its program, too. */
 static void ranks_that_own_different_things_compute_what_one_device_does(void **state)
 {
 	(void)state;
