@@ -93,8 +93,8 @@ static void describe(const sw_program *program, sw_id id, const division *d, sw_
 
 /* Find the ways of the products that may be ends of flows: those that no other op may become equal
  * to. Sets is_product. */
-static void find_products(joint *j, division *d, int32_t level, const sw_bound_marked *m,
-                          bool *is_product)
+static void find_products(joint *j, division *d, int32_t level, ways_choice of,
+                          const sw_bound_marked *m, bool *is_product)
 {
 	const sw_bound_marks *marks = &m->marks;
 	const sw_program *program = d->program;
@@ -115,7 +115,7 @@ static void find_products(joint *j, division *d, int32_t level, const sw_bound_m
 		uint32_t like = sw_map_get(&known, key.data, key.len);
 		if (like == SW_ABSENT) {
 			like = (uint32_t)j->n_products;
-			if (!sw_bound_product(d, level, j->ways, id, m->rules[id], &j->arena,
+			if (!sw_bound_product(d, level, of, id, m->rules[id], &j->arena,
 			                      &kinds[like]))
 				continue;
 			sw_map_put(&known, key.data, key.len, like);
@@ -262,11 +262,11 @@ static void cut(joint *j, const sw_program *program)
 static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, ways_choice of)
 {
 	const sw_program *program = m->program;
-	*j = (joint){.cluster = m->cluster, .ways = of, .rest_s = m->with_any_products_s};
+	*j = (joint){.cluster = m->cluster, .rest_s = m->with_any_products_s};
 	sw_arena_init(&j->arena);
 	division d = division_of(m->cluster, program);
 	bool *is_product = SW_NEW_N(&j->arena, bool, program->ops.len + 1);
-	find_products(j, &d, level, m, is_product);
+	find_products(j, &d, level, of, m, is_product);
 	for (int32_t p = 0; p < j->n_products; p++)
 		j->rest_s -= j->products[p].kind->least_s;
 	sw_bound_flow_list flows =

@@ -51,7 +51,6 @@ typedef struct joint_piece {
 typedef struct joint {
 	sw_arena arena;
 	const sw_cluster *cluster;
-	ways_choice ways;
 	double rest_s; /* the kernels of all ops but products */
 	int32_t n_products, n_channels;
 	joint_product *products;
@@ -63,8 +62,8 @@ typedef struct joint {
 } joint;
 
 /* joint.c: find products and flows, cut into pieces where the whole is too large, and with fewer ways
- * where these are too many. Returns false where
- * messages are not bounded, or there are none. j: to be cleared in either case, by sw_joint_clear. */
+ * where these are too many. Returns false where messages are not bounded, or there are none. j: to be
+ * cleared in either case, by sw_joint_clear. */
 bool sw_joint_find(joint *j, const sw_bound_marked *m);
 void sw_joint_clear(joint *j);
 /* joint_pieces.c: take all as one piece. */

@@ -22,8 +22,8 @@ typedef struct cutting {
 	int32_t n_classes;
 	const int32_t *class_of; /* per product */
 	int32_t *cell_of;        /* per product */
-	int32_t *members;            /* per class */
-	bool *placed;                /* per class: are its products in cells? */
+	int32_t *members;        /* per class */
+	bool *placed;            /* per class: are its products in cells? */
 	int32_t n_cells;
 	int32_t *n_pairs; /* per cell: other cells with which it has channels */
 } cutting;
