@@ -52,7 +52,7 @@
 	  "halved: 0/26; doubled: 0/26")                                                           \
 	X(saving_behind, 1.02, "ratio",                                                            \
 	  "to the best step beyond which a mesh without a memory limit saves no memory",           \
-	  "gpt-175b on 1,024 A100: half of the time, the same step")                               \
+	  "gpt-175b on 1,024 A100: two thirds of the time, the same step")                              \
 	X(unmerged_behind, 1.02, "ratio",                                                          \
 	  "to the best step, beside what merging can save, beyond which no collectives are merged", \
 	  "not measured")                                                                          \
