@@ -89,6 +89,14 @@ bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_
 /* Return the first candidate of b with the layouts of candidate i of a; -1: none (warm_starts.c). */
 int32_t sw_strategy_table_find(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b);
 
+/* ---- variables ---------------------------------------------------------------------------- */
+
+/* Return the variable that the op updates, or scatters the gradient of; -1: of none. */
+static inline int32_t sw_variable_of_op(const sw_variables *v, sw_id op)
+{
+	return v->of_op[op] >= 0 ? v->of_op[op] : v->of_scatter[op];
+}
+
 /* ---- owner_places.c: who owns what -------------------------------------------------------- */
 
 /* Let the owners that nobody has named be others, where the device that owns most owns less then. The

@@ -12,7 +12,7 @@ static void find_ops(const sw_analysis *a, int32_t *of_op)
 	const sw_variables *v = &a->variables;
 	const sw_computation *entry = sw_entry(a->program);
 	for (size_t i = 0; i < a->program->ops.len; i++)
-		of_op[i] = v->of_op[i] >= 0 ? v->of_op[i] : v->of_scatter[i];
+		of_op[i] = sw_variable_of_op(v, (sw_id)i);
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		sw_id id = entry->ops.data[i];
 		sw_id maker = v->of_end[id] >= 0 ? sw_gradient_maker(a->program, id) : SW_NO_ID;

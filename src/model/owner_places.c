@@ -30,18 +30,7 @@ static bool has_owner(const owner_places *p, uint32_t layout)
 
 static bool owner_does(const owner_places *p, sw_id op)
 {
-	const sw_strategy *strategy = &p->plan->strategies[op];
-	for (int32_t a = 0; a < strategy->n; a++)
-		if (strategy->atom[a].kind == SW_CHOICE_OWN)
-			return true;
-	return false;
-}
-
-/* Return the variable whose owner does the op. */
-static int32_t variable_of(const owner_places *p, sw_id op)
-{
-	int32_t updated = p->v->of_op[op];
-	return updated >= 0 ? updated : p->v->of_scatter[op];
+	return sw_strategy_has_owner(&p->plan->strategies[op]);
 }
 
 /* Is the variable's owner, as the problem has it, that of a layout? */
@@ -66,7 +55,7 @@ static void find_owned(owner_places *p)
 	for (size_t i = entry->ops.len; i-- > 0;) {
 		const sw_op *op = sw_op_at(a->program, entry->ops.data[i]);
 		int32_t variable = owner_does(p, entry->ops.data[i])
-		                           ? variable_of(p, entry->ops.data[i])
+		                           ? sw_variable_of_op(p->v, entry->ops.data[i])
 		                           : -1;
 		if (variable < 0)
 			continue;
@@ -142,7 +131,7 @@ static void move_op(owner_places *p, sw_id op)
 	for (int32_t a = 0; a < strategy->n; a++)
 		if (strategy->atom[a].kind == SW_CHOICE_OWN)
 			strategy->atom[a].stride =
-				sw_atoms_coordinate(atoms, p->owner[variable_of(p, op)], a);
+				sw_atoms_coordinate(atoms, p->owner[sw_variable_of_op(p->v, op)], a);
 }
 
 static void move_all(owner_places *p)

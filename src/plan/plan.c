@@ -200,18 +200,10 @@ bool sw_plan_op_may_be_owned(const sw_program *program, sw_id id)
 	       !sw_is_region(op);
 }
 
-static bool has_owner(const sw_strategy *strategy)
-{
-	for (int32_t a = 0; a < strategy->n; a++)
-		if (strategy->atom[a].kind == SW_CHOICE_OWN)
-			return true;
-	return false;
-}
-
 bool sw_plan_op_fits(const sw_plan *plan, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
-	if (has_owner(&plan->strategies[op_id]) && !sw_plan_op_may_be_owned(plan->program, op_id))
+	if (sw_strategy_has_owner(&plan->strategies[op_id]) && !sw_plan_op_may_be_owned(plan->program, op_id))
 		return false;
 	sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 	bool ok = fits_op(plan, op_id, layouts, layouts + op->n_operands) &&

@@ -35,6 +35,14 @@ bool sw_strategy_is_none(const sw_strategy *strategy)
 	return true;
 }
 
+bool sw_strategy_has_owner(const sw_strategy *strategy)
+{
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (strategy->atom[a].kind == SW_CHOICE_OWN)
+			return true;
+	return false;
+}
+
 bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy,
                        uint32_t mask, int32_t factor, int64_t top)
 {

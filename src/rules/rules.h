@@ -139,6 +139,8 @@ sw_strategy sw_strategy_none(const sw_atoms *atoms);
 bool sw_strategy_equal(const sw_strategy *a, const sw_strategy *b);
 /* Return whether no atom has a choice: each device does the whole op. */
 bool sw_strategy_is_none(const sw_strategy *strategy);
+/* Return whether an owner does the op. */
+bool sw_strategy_has_owner(const sw_strategy *strategy);
 /* Put the atoms of the mask, in order, on adjacent digits of the factor that descend from `top`
  * (see sw_layout_split). */
 bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy,

@@ -142,23 +142,19 @@ static void list_ways(const variation *v, varied_mesh *x)
 {
 	const sw_variables *variables = &x->m->work.model.analysis->variables;
 	int64_t tries = TRIES_PER_PLAY * v->plays;
-	bool *seen = sw_alloc(variables->n + 1);
+	sw_keyed *largest = sw_alloc(sizeof(*largest) * (variables->n + 1));
 	int32_t *best = best_assignment(v->s, x->m, &x->model_s);
 	clear_moves(x);
-	for (uint32_t k = 0; best && tries > 0 && k < variables->n; k++) {
-		uint32_t largest = UINT32_MAX;
-		for (uint32_t i = 0; i < variables->n; i++)
-			if (!seen[i] && (largest == UINT32_MAX ||
-			                 variables->list[i].bytes > variables->list[largest].bytes))
-				largest = i;
-		seen[largest] = true;
+	for (uint32_t i = 0; i < variables->n; i++)
+		largest[i] = (sw_keyed){-(double)variables->list[i].bytes, i};
+	qsort(largest, variables->n, sizeof(*largest), sw_compare_keyed);
+	for (uint32_t k = 0; best && tries > 0 && k < variables->n; k++)
 		for (size_t u = 0; u < v->n_uniform; u++)
-			if (u != x->way_of[largest]) {
-				try_move(v, x, (int32_t)largest, (int32_t)u);
+			if (u != x->way_of[largest[k].number]) {
+				try_move(v, x, (int32_t)largest[k].number, (int32_t)u);
 				tries--;
 			}
-	}
-	free(seen);
+	free(largest);
 	free(best);
 }
 
